@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kernel is the half of the engine that touches the kernel: it probes
+// by effect what this host can enforce, loads and pins the BPF programs, installs
+// scopes, and decodes what the programs report.
+//
+// Enforcement does not depend on this process: maps and links are pinned, and a
+// new process adopts them. The package knows images and cgroups, not containers,
+// policies' texts or clients; those are package engine's.
+package kernel
+
+import (
+	"time"
+
+	"github.com/actplane/actplane/policy/dfa"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// Tier is the way in which programs are attached on this host.
+type Tier string
+
+// The tiers, best first; see docs/architecture.md.
+const (
+	LSM     Tier = "lsm"
+	FmodRet Tier = "fmod_ret"
+)
+
+// Spec is what a scope is installed with.
+type Spec struct {
+	// Cgroup is the scope's directory in the cgroup v2 file system, absolute.
+	Cgroup string
+	// HostRoot tells that the scope's processes keep the host's root directory,
+	// so that their first exec, whatever their root, ends the setup state.
+	HostRoot bool
+	Image    *dfa.Image
+}
+
+// Slot names a scope in the kernel's tables. Generation tells apart the scopes
+// that have had the same slot one after the other.
+type Slot struct {
+	Index      uint32
+	Generation uint32
+}
+
+// Stats are a scope's counters since it was installed.
+type Stats struct {
+	Denied   uint64
+	Notified uint64
+	Lost     uint64 // records that did not fit into the ring buffer
+}
+
+// ProcessID names a process (a thread group) for as long as the engine's maps
+// live; pids are for display only.
+type ProcessID uint64
+
+// Process is what the kernel side keeps of a process in a scope.
+type Process struct {
+	ID    ProcessID
+	Slot  Slot
+	Setup bool
+	// Ancestors, nearest first; bounded, so the oldest may be missing.
+	Ancestors []ProcessID
+	Labels    uint64
+}
+
+// Record is one decoded record of the ring buffer.
+type Record struct {
+	Slot Slot
+	Time time.Time
+	// Probe marks the denial of a self-test; it is no event of the scope.
+	Probe  bool
+	Effect ir.Effect
+	Op     ir.Op
+	// Clause is the index in dfa.Image.Clauses of the deciding clause; -1 for
+	// a decision of the engine's own, which Reason explains.
+	Clause int
+	Reason string
+	// Object is the path, address or socket name, as the container sees it.
+	Object string
+	Args   []string // argv of an exec, bounded
+	// ArgsCut tells that Args do not hold all of argv.
+	ArgsCut bool
+	PID     int // thread group, as the host numbers it
+	Comm    string
+	Process Process
+}
