@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package feedback tells the programs in a scope what the policy did to them
+// and why, in words: the model of one thing that happened (Item), its wording,
+// the HTTP server on the scope's socket, the ledger of what was delivered to
+// whom, and the client that actplane-guest is made of.
+//
+// Feedback is a courtesy, never enforcement. Nothing here decides, delays or
+// lifts anything; a scope without a reader is enforced all the same, and what a
+// peer says on the socket is data that can at most spoil its own scope's texts.
+// Everything that comes from inside a scope (names, argv, requests) is taken to
+// be hostile: it is bounded, and quoted before it is put into words.
+package feedback
+
+import (
+	"context"
+	"time"
+)
+
+// Effect is what the policy did.
+type Effect string
+
+// The effects that are fed back.
+const (
+	Notify Effect = "notify"
+	Ask    Effect = "ask"
+	Block  Effect = "block"
+	Kill   Effect = "kill"
+)
+
+// Item is one thing that happened in a scope. It holds raw text: Message is
+// what may be shown.
+type Item struct {
+	// Sequence numbers the items of a scope, from 1, without gaps. It belongs
+	// to the container id, not to one start of it or of the engine.
+	Sequence  uint64
+	Time      time.Time
+	Effect    Effect
+	Operation string // as the policy language names it: "exec", "open", …
+	Object    string // path, address or socket name as the container sees it
+	Args      []string
+	// ArgsCut tells that Args do not hold all of argv.
+	ArgsCut bool
+	// Rule is the deciding rule; empty for a decision of the engine's own,
+	// which Because then explains.
+	Rule    string
+	Because string // word for word
+	// Clause is the deciding clause as written, ClausePosition its file:line:col.
+	Clause         string
+	ClausePosition string
+	// Labels are those that the clause tested and the process carries.
+	Labels  []string
+	Process Process
+	// Lost counts the records of this scope that were lost just before this one.
+	Lost uint64
+}
+
+// Process is the kernel's record of a process in a scope.
+type Process struct {
+	PID  int // as the host numbers it, for display
+	Comm string
+	// ID names the process for as long as the scope lives; 0 is unknown.
+	ID uint64
+	// Ancestors are the IDs of its ancestors in the scope, nearest first.
+	Ancestors []uint64
+	// AncestorsCut tells that the oldest ancestors are missing.
+	AncestorsCut bool
+}
+
+// Status tells whether and how a scope is enforced.
+type Status struct {
+	ID         string        `json:"id"` // the container's id
+	Enforcing  bool          `json:"enforcing"`
+	Tier       string        `json:"tier"` // "lsm", "fmod_ret"
+	Mode       string        `json:"mode"` // "enforce"
+	Since      time.Time     `json:"since"`
+	Layers     []PolicyLayer `json:"layers"`
+	Degraded   []string      `json:"degraded"` // sentences; empty when all is as it should be
+	Denied     uint64        `json:"denied"`
+	Notified   uint64        `json:"notified"`
+	LostEvents uint64        `json:"lost"`
+}
+
+// PolicyLayer names one policy document of a scope.
+type PolicyLayer struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of the text, hex
+}
+
+// PolicyDocument is one policy document, as it was read.
+type PolicyDocument struct {
+	PolicyLayer
+	Text string `json:"text"`
+}
+
+// Scope is what the server asks of the engine. All methods are called from
+// several goroutines at once and return without waiting, but for Wait.
+type Scope interface {
+	// Status is the state as of now.
+	Status() Status
+	// Policy is all documents, outermost layer first.
+	Policy() []PolicyDocument
+	// Items returns what is kept with a Sequence above after, in order. What
+	// the kernel had reported before the call should be in it. Log does this.
+	Items(after uint64) []Item
+	// Wait returns nil once there is an item with a Sequence above after, and
+	// the context's error if that comes first.
+	Wait(ctx context.Context, after uint64) error
+	// Peer finds the process with a host pid. It returns false for a process
+	// that is not in this scope. A process that is in it and of which nothing
+	// more is known has ID 0; it is told of everything in the scope.
+	Peer(pid int) (Process, bool)
+}
+
+// Cursors keeps, per consumer, up to which Sequence items were acknowledged.
+// MemoryCursors is one; an engine may bring one that survives a restart. The
+// server calls it with its own lock held.
+type Cursors interface {
+	// Cursor returns 0 for a consumer that is not known.
+	Cursor(consumer string) uint64
+	SetCursor(consumer string, cursor uint64)
+}
