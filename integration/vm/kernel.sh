@@ -73,9 +73,10 @@ kernel_fetch() {
   if [ "$(cat "$dir/version" 2> /dev/null)" = "$version" ]; then return 0; fi
 
   image=$(apt-cache depends "linux-image-cloud-amd64=$version" | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
-  # From 7.x on linux-image is empty: vmlinuz and the modules are packages of their own.
+  # From 7.x on linux-image is empty: vmlinuz, the modules and the list of built-in
+  # modules are packages of their own.
   parts=$(apt-cache show "$image" | sed -n 's/^Depends: //p' | tr -s ',|' '\n' |
-    sed -n 's/^ *\(linux-\(binary\|modules\)-[0-9][^ ]*\).*/\1/p' | sort -u)
+    sed -n 's/^ *\(linux-\(binary\|modules\|base\)-[0-9][^ ]*\).*/\1/p' | sort -u)
   tmp=$(mktemp -d "$CACHE/kernel.XXXXXX")
   for package in ${parts:-"$image"}; do
     (cd "$tmp" && apt-get download -qq "$package")
@@ -95,8 +96,8 @@ kernel_fetch() {
 # are decompressed here once, because emulated machines are slow at that.
 kernel_unpack() {
   local tmp=$1 release
-  mkdir -p "$tmp/lib"
-  mv "$(find "$tmp/unpacked" -type d -path '*lib/modules' | head -n 1)" "$tmp/lib/modules"
+  mkdir -p "$tmp/lib/modules"
+  find "$tmp/unpacked" -type d -path '*lib/modules' -exec cp -al {}/. "$tmp/lib/modules/" \;
   release=$(ls "$tmp/lib/modules")
   mv "$(find "$tmp/unpacked" "$tmp/lib/modules" -name 'vmlinuz*' -type f | head -n 1)" "$tmp/vmlinuz"
   rm -rf "$tmp/unpacked" "$tmp"/*.deb

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Docker machine: a Debian root file system with dockerd and two container
+# images in its store, cached as one disk image, and how it is booted. Sourced.
+#
+#   bb     busybox and its applets, 2 MB
+#   agent  Debian with bash, git, python3, curl and make: what an agent works with
+#
+# There is no registry to pull from, and importing the images is slow work for an
+# emulated machine: it is done once, in a first boot whose disk is kept.
+# shellcheck shell=bash
+
+AGENT_PACKAGES=git,python3,curl,make,ca-certificates
+DOCKER_PACKAGES=(docker.io iptables apparmor busybox-static iproute2 procps kmod)
+
+# rootfs_image: prints the disk image's path, having built it if need be. Its name
+# has a hash of what it is made from, so that checkouts can share the cache.
+rootfs_image() {
+  local hash image
+  hash=$(cat "$VM_DIR/rootfs.sh" "$VM_DIR/guest/init-docker" "$VM_DIR/guest/stage2" "$VM_DIR/guest/import-images" | sha256sum | cut -c1-12)
+  image=$CACHE/docker-$hash.img
+  if [ ! -e "$image" ]; then
+    [ "$(id -u)" = 0 ] || die "building the Docker machine takes root (debootstrap)"
+    need_packages debootstrap e2fsprogs busybox-static cpio kmod qemu-system-x86
+    with_lock docker-root rootfs_build "$image" >&2
+  fi
+  touch "$image"
+  echo "$image"
+}
+
+# rootfs_build IMAGE. Holds the lock docker-root.
+rootfs_build() {
+  local image=$1 work started=$SECONDS
+  [ ! -e "$image" ] || return 0      # another process was first
+  find "$CACHE" -maxdepth 1 -name 'docker-*.img' -mtime +7 -delete
+  say "building the Docker machine, once; this takes some minutes"
+  work=$(mktemp -d "$CACHE/docker.XXXXXX")
+  # shellcheck disable=SC2064
+  trap "rm -rf --one-file-system '$work'" EXIT
+  chmod 755 "$work"
+  rootfs_debian "$work/agent" "$work/root" > "$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; die "no Debian root file system"; }
+  say "root file system made after $((SECONDS - started)) s"
+
+  # What the machine starts from, and what its first boot turns into images.
+  mkdir -p "$work/payload"/{files,bin}
+  rootfs_busybox "$work/bb"
+  tar -C "$work/bb" -cf "$work/payload/files/bb.tar" .
+  tar -C "$work/agent" --exclude=./var/lib/apt/lists/* -cf "$work/payload/files/agent.tar" .
+  rm -rf "$work/agent"
+  disk_image "$work/root" "$work/root.img" 3072
+  rm -rf "$work/root"
+  cp "$VM_DIR/guest/import-images" "$work/payload/script"
+  INSTALL=0 payload_environment 6.12 nobpf > "$work/payload/environment"
+  MEM=3072 LIMIT=600 boot_docker "$work" "$(kernel_dir 6.12)" nobpf "$work/root.img" cache=unsafe ||
+    die "the Docker machine's first boot failed ($?)"
+  mv "$work/root.img" "$image"
+  say "the Docker machine took $((SECONDS - started)) s and $(du -m "$image" | cut -f1) MB"
+}
+
+# rootfs_debian AGENT ROOT: two trees. The second starts as a copy of the first,
+# which is quicker than to bootstrap twice.
+rootfs_debian() {
+  local agent=$1 root=$2
+  debootstrap --variant=minbase --include="$AGENT_PACKAGES" bookworm "$agent" "$(debian_mirror)"
+  rootfs_trim "$agent"
+  mkdir -p "$agent/workspace"
+  cp -a "$agent" "$root"
+  printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"    # the packages start nothing
+  chmod 755 "$root/usr/sbin/policy-rc.d"
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  rootfs_install "$root"
+  rootfs_trim "$root"
+  # Neither tree tells where this machine gets its packages.
+  : > "$agent/etc/apt/sources.list"
+  : > "$root/etc/apt/sources.list"
+  rm -f "$agent/etc/resolv.conf" "$root/etc/resolv.conf" "$root/usr/sbin/policy-rc.d"
+  printf '127.0.0.1 localhost guest\n::1 localhost\n' > "$root/etc/hosts"
+  echo guest > "$root/etc/hostname"
+  mkdir -p "$root/files" "$root/payload" "$root/usr/lib/modules"
+}
+
+# rootfs_install ROOT: apt wants a /proc; this one goes away with its namespace.
+rootfs_install() {
+  local inside=(unshare --mount --pid --fork --root "$1" --mount-proc env DEBIAN_FRONTEND=noninteractive)
+  "${inside[@]}" apt-get update -qq
+  "${inside[@]}" apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "${DOCKER_PACKAGES[@]}"
+}
+
+rootfs_trim() {
+  rm -rf "$1"/var/cache/apt/* "$1"/var/lib/apt/lists/* "$1"/usr/share/{doc,man,info}/* "$1"/var/log/*.log
+  find "$1/usr/share/locale" -mindepth 1 -maxdepth 1 -exec rm -rf {} +
+}
+
+rootfs_busybox() {
+  local applet
+  mkdir -p "$1"/{bin,etc,tmp,proc,sys,dev,root,workspace}
+  chmod 1777 "$1/tmp"
+  cp /usr/bin/busybox "$1/bin/"
+  while read -r applet; do
+    [ "$applet" = busybox ] || ln -s busybox "$1/bin/$applet"
+  done < <(busybox --list)
+  echo 'root:x:0:0:root:/root:/bin/sh' > "$1/etc/passwd"
+  echo 'root:x:0:' > "$1/etc/group"
+}
+
+# payload_environment KERNEL LSM: what the guest's script finds in its environment.
+payload_environment() {
+  local variable
+  for variable in $(compgen -e ACTPLANE_ | grep -vx ACTPLANE_CACHE || true); do
+    printf 'export %s=%q\n' "$variable" "${!variable}"
+  done
+  printf 'export ACTPLANE_TEST_ROOT=1 ACTPLANE_TEST_KERNEL=%q ACTPLANE_TEST_LSM=%q\n' "$1" "$2"
+  printf 'INSTALL=%q\n' "${INSTALL:-1}"
+}
+
+# boot_docker WORK KERNEL-FOLDER LSM ROOT-IMAGE DRIVE-OPTION: boots with WORK/payload
+# as the third disk. The disks are told apart by serial number, not by order.
+boot_docker() {
+  local work=$1 kernel=$2 lsm=$3 root=$4 option=$5
+  modules_image "$kernel"
+  disk_image "$work/payload" "$work/payload.img" 256
+  initramfs_tree "$work/initramfs" "$kernel" "$VM_DIR/guest/init-docker" virtio_pci virtio_blk ext4
+  cp "$VM_DIR/guest/stage2" "$work/initramfs/"
+  initramfs_pack "$work/initramfs" "$work/initrd"
+  boot "$work" "$kernel" "$lsm" "$work/initrd" \
+    -drive "file=$root,if=none,format=raw,id=root,$option" -device virtio-blk-pci,drive=root,serial=root \
+    -drive "file=$kernel/modules.img,if=none,format=raw,id=modules,readonly=on" -device virtio-blk-pci,drive=modules,serial=modules \
+    -drive "file=$work/payload.img,if=none,format=raw,id=payload,cache=unsafe" -device virtio-blk-pci,drive=payload,serial=payload
+}
+
+# modules_image KERNEL-FOLDER: the kernel's modules as a disk, made once per kernel.
+modules_image() {
+  [ -e "$1/modules.img" ] || with_lock "modules-$(basename "$1")" modules_build "$1"
+}
+
+modules_build() {
+  [ ! -e "$1/modules.img" ] || return 0
+  disk_image "$1/lib/modules" "$1/modules.part" 8
+  mv "$1/modules.part" "$1/modules.img"
+}
