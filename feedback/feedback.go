@@ -23,7 +23,6 @@ type Effect string
 // The effects that are fed back.
 const (
 	Notify Effect = "notify"
-	Ask    Effect = "ask"
 	Block  Effect = "block"
 	Kill   Effect = "kill"
 )

@@ -2,5 +2,130 @@
 
 package feedback
 
-// Message puts the item into words: the same on every path.
-func (i Item) Message() string { return "" }
+import (
+	"path"
+	"strings"
+)
+
+// Bounds of a message's parts, in bytes as shown. Together they keep what is
+// untrusted well within the shortest text that an agent takes.
+const (
+	maxObjectShown  = 240
+	maxArgShown     = 80
+	maxArgsShown    = 400
+	maxCommShown    = 32
+	maxNameShown    = 80
+	maxLabelsShown  = 6
+	maxClauseShown  = 300
+	maxBecauseShown = 1000
+)
+
+// Message puts the item into words: the same on every path, one line, facts and
+// no commands. What the scope's programs chose (object, argv, program name) is
+// quoted; what the policy's author wrote stands as it is, but for line breaks
+// and characters that cannot be seen.
+func (i Item) Message() string {
+	var b strings.Builder
+	b.WriteString("ActPlane policy: ")
+	b.WriteString(plain(i.Operation, maxNameShown))
+	b.WriteByte(' ')
+	b.WriteString(quote(i.Object, maxObjectShown))
+	if i.Operation == "exec" {
+		b.WriteString(argv(i.Object, i.Args, i.ArgsCut))
+	} else if i.Process.Comm != "" {
+		b.WriteString(" by program " + quote(i.Process.Comm, maxCommShown))
+	}
+	b.WriteByte(' ')
+	b.WriteString(outcome(i.Effect, i.Operation))
+	b.WriteString(", by ")
+	b.WriteString(i.reason())
+	return b.String()
+}
+
+// argv shows the arguments of an exec, and the name it was called by where that
+// is not the program's: what a multi-call program does depends on it.
+func argv(object string, args []string, more bool) string {
+	if len(args) == 0 {
+		if more {
+			return " […]"
+		}
+		return ""
+	}
+	var b strings.Builder
+	if path.Base(args[0]) != path.Base(object) {
+		b.WriteString(" as " + quote(args[0], maxArgShown))
+	}
+	if len(args) == 1 && !more {
+		return b.String()
+	}
+	shown := ""
+	for _, arg := range args[1:] {
+		next := quote(arg, maxArgShown)
+		if len(shown)+len(next) > maxArgsShown {
+			more = true
+			break
+		}
+		shown += next + " "
+	}
+	if more {
+		shown += "…"
+	}
+	return b.String() + " [" + strings.TrimSuffix(shown, " ") + "]"
+}
+
+// outcome says what became of the operation.
+func outcome(effect Effect, operation string) string {
+	before := "before it happened"
+	if operation == "exec" {
+		before = "before it ran"
+	}
+	switch effect {
+	case Notify:
+		return "was allowed and noted"
+	case Block:
+		return "was blocked " + before
+	case Kill:
+		return "was blocked " + before + " and its process was killed"
+	default:
+		return "met the effect " + quote(string(effect), maxNameShown)
+	}
+}
+
+// reason names what decided and gives its because, or, where a rule has none,
+// the clause.
+func (i Item) reason() string {
+	because := plain(i.Because, maxBecauseShown)
+	if i.Rule == "" {
+		if because == "" {
+			return "ActPlane itself."
+		}
+		return "ActPlane itself: " + because
+	}
+	text := "rule " + quote(i.Rule, maxNameShown)
+	if len(i.Labels) > 0 {
+		text += " (the process carries " + labels(i.Labels) + ")"
+	}
+	if because != "" {
+		return text + ": " + because
+	}
+	if i.Clause != "" {
+		return text + ", which says: " + plain(i.Clause, maxClauseShown)
+	}
+	return text + "."
+}
+
+func labels(names []string) string {
+	word := "label "
+	if len(names) > 1 {
+		word = "labels "
+	}
+	more := ""
+	if len(names) > maxLabelsShown {
+		names, more = names[:maxLabelsShown], " …"
+	}
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = plain(name, maxNameShown)
+	}
+	return word + strings.Join(shown, " ") + more
+}
