@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The Docker machine: a Debian root file system with dockerd and two container
-# images in its store, cached as one disk image, and how it is booted. Sourced.
+# images in its store, cached as one disk image. Sourced, never run.
 #
 #   bb     busybox and its applets, 2 MB
 #   agent  Debian with bash, git, python3, curl and make: what an agent works with
@@ -17,7 +17,7 @@ DOCKER_PACKAGES=(docker.io iptables apparmor busybox-static iproute2 procps kmod
 # has a hash of what it is made from, so that checkouts can share the cache.
 rootfs_image() {
   local hash image
-  hash=$(cat "$VM_DIR/rootfs.sh" "$VM_DIR/guest/init-docker" "$VM_DIR/guest/stage2" "$VM_DIR/guest/import-images" | sha256sum | cut -c1-12)
+  hash=$(cat "$VM_DIR/rootfs.sh" "$VM_DIR/guest/import-images" | sha256sum | cut -c1-12)
   image=$CACHE/docker-$hash.img
   if [ ! -e "$image" ]; then
     [ "$(id -u)" = 0 ] || die "building the Docker machine takes root (debootstrap)"
@@ -101,40 +101,4 @@ rootfs_busybox() {
   done < <(busybox --list)
   echo 'root:x:0:0:root:/root:/bin/sh' > "$1/etc/passwd"
   echo 'root:x:0:' > "$1/etc/group"
-}
-
-# payload_environment KERNEL LSM: what the guest's script finds in its environment.
-payload_environment() {
-  local variable
-  for variable in $(compgen -e ACTPLANE_ | grep -vx ACTPLANE_CACHE || true); do
-    printf 'export %s=%q\n' "$variable" "${!variable}"
-  done
-  printf 'export ACTPLANE_TEST_ROOT=1 ACTPLANE_TEST_KERNEL=%q ACTPLANE_TEST_LSM=%q\n' "$1" "$2"
-  printf 'INSTALL=%q\n' "${INSTALL:-1}"
-}
-
-# boot_docker WORK KERNEL-FOLDER LSM ROOT-IMAGE DRIVE-OPTION: boots with WORK/payload
-# as the third disk. The disks are told apart by serial number, not by order.
-boot_docker() {
-  local work=$1 kernel=$2 lsm=$3 root=$4 option=$5
-  modules_image "$kernel"
-  disk_image "$work/payload" "$work/payload.img" 256
-  initramfs_tree "$work/initramfs" "$kernel" "$VM_DIR/guest/init-docker" virtio_pci virtio_blk ext4
-  cp "$VM_DIR/guest/stage2" "$work/initramfs/"
-  initramfs_pack "$work/initramfs" "$work/initrd"
-  boot "$work" "$kernel" "$lsm" "$work/initrd" \
-    -drive "file=$root,if=none,format=raw,id=root,$option" -device virtio-blk-pci,drive=root,serial=root \
-    -drive "file=$kernel/modules.img,if=none,format=raw,id=modules,readonly=on" -device virtio-blk-pci,drive=modules,serial=modules \
-    -drive "file=$work/payload.img,if=none,format=raw,id=payload,cache=unsafe" -device virtio-blk-pci,drive=payload,serial=payload
-}
-
-# modules_image KERNEL-FOLDER: the kernel's modules as a disk, made once per kernel.
-modules_image() {
-  [ -e "$1/modules.img" ] || with_lock "modules-$(basename "$1")" modules_build "$1"
-}
-
-modules_build() {
-  [ ! -e "$1/modules.img" ] || return 0
-  disk_image "$1/lib/modules" "$1/modules.part" 8
-  mv "$1/modules.part" "$1/modules.img"
 }
