@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prepare puts a container under policy before it is created: it finds
+// the policy layers, compiles them, stages a scope with the engine and hardens
+// the OCI spec. All front ends share it.
+//
+// It fails closed: any error means that the container must not be created. What
+// comes from inside the container (labels, environment, files) can only add
+// policies and limits, never lift one.
+package prepare
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/bundle"
+	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+const (
+	prepareTimeout = 60 * time.Second
+	closeTimeout   = 2 * time.Second
+)
+
+// Host is where a host keeps what a container is prepared from.
+type Host struct {
+	Config   string         // the host configuration, a file
+	Floor    string         // the folder of policies that hold for every container
+	Policies string         // the folder of policies that containers choose from
+	Records  bundle.Records // what exec needs later
+	Hook     string         // the hook program; empty: look for it
+	Engine   daemon.Options
+	Swap     func() bool // whether the host has swap space
+}
+
+// DefaultHost is the host as installed.
+func DefaultHost() *Host {
+	return &Host{
+		Config:   "/etc/actplane/config.yaml",
+		Floor:    "/etc/actplane/policy.d",
+		Policies: "/etc/actplane/policies",
+		Records:  bundle.Records(api.Directory + "/runtime"),
+		Swap:     hasSwap,
+	}
+}
+
+// Container names a container that is about to be created.
+type Container struct {
+	ID     string
+	Root   string // the runtime's --root
+	Bundle string // the bundle's directory
+}
+
+// Staged is a container that was prepared; its bundle is written.
+type Staged struct {
+	host   *Host
+	record bundle.Record
+	scope  bool // the engine has a scope for it
+}
+
+// spec is what of config.json is read; package bundle edits the rest.
+type spec struct {
+	cwd         string
+	env         []string
+	rootfs      string
+	mounts      []specs.Mount
+	annotations map[string]string
+	bundle      string
+}
+
+// Prepare does everything that has to be done before the next runtime creates
+// the container.
+func (h *Host) Prepare(ctx context.Context, container Container) (*Staged, error) {
+	if err := bundle.ValidID(container.ID); err != nil {
+		return nil, err
+	}
+	directory, err := filepath.Abs(container.Bundle)
+	if err != nil {
+		return nil, fmt.Errorf("find bundle: %w", err)
+	}
+	// Hooks are told the bundle's path without links in it.
+	if directory, err = filepath.EvalSymlinks(directory); err != nil {
+		return nil, fmt.Errorf("find bundle: %w", err)
+	}
+	container.Bundle = directory
+	file, err := bundle.Open(filepath.Join(directory, bundle.ConfigName))
+	if err != nil {
+		return nil, err
+	}
+	config, err := LoadConfig(h.Config)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := h.plan(container, config, file.Root)
+	if err != nil {
+		return nil, err
+	}
+	h.Records.Sweep(time.Now())
+	staged := &Staged{host: h, record: bundle.Record{
+		ID: container.ID, Root: container.Root, Bundle: directory,
+		Capabilities: plan.limits.filters, NoNewPrivileges: plan.limits.noNewPrivileges,
+		Unmanaged: plan.program == nil,
+	}}
+	if err := staged.apply(ctx, plan, file); err != nil {
+		staged.Undo()
+		return nil, err
+	}
+	return staged, nil
+}
+
+// plan is all that is decided before anything is changed.
+type plan struct {
+	name    string
+	layers  []document
+	program *ir.Program // nil without a policy
+	limits  limits
+}
+
+func (h *Host) plan(container Container, config *Config, root bundle.Object) (*plan, error) {
+	spec, err := readSpec(container.Bundle, root)
+	if err != nil {
+		return nil, err
+	}
+	docker, err := readDocker(container.ID, spec.mounts)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := readSettings(spec, docker, config)
+	if err != nil {
+		return nil, err
+	}
+	plan := &plan{name: displayName(spec, docker)}
+	for _, layer := range settings.layers {
+		plan.limits.tighten(layer.limits)
+	}
+	plan.layers, err = h.documents(spec, settings)
+	if err != nil {
+		return nil, err
+	}
+	if len(plan.layers) == 0 {
+		if config.RequirePolicy {
+			return nil, fmt.Errorf("no policy found for container %q: mount an actplane.yaml into its workspace %s, or name one with --annotation %s=PATH",
+				plan.title(container.ID), settings.workspace, Prefix+keyPolicyFile)
+		}
+		return plan, nil
+	}
+	if plan.program, err = compile(plan.layers, settings.workspace); err != nil {
+		return nil, err
+	}
+	plan.limits.tighten(plan.program.Limits)
+	return plan, nil
+}
+
+func (p *plan) title(id string) string {
+	if p.name != "" {
+		return p.name
+	}
+	return id
+}
+
+// apply stages the scope and writes the bundle and the record.
+func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error {
+	modifiers := []modifier{dropOwn()}
+	modifiers = append(modifiers, plan.limits.modifiers(s.host.Swap)...)
+	if plan.program != nil {
+		hook, err := findHook(s.host.Hook)
+		if err != nil {
+			return err
+		}
+		directory, err := s.stage(ctx, plan)
+		if err != nil {
+			return err
+		}
+		modifiers = append(modifiers, mountScope(directory), addHooks(hook))
+	}
+	for _, modifier := range modifiers {
+		if err := modifier.apply(file.Root); err != nil {
+			return fmt.Errorf("%s: %w", modifier.name, err)
+		}
+	}
+	if err := s.host.Records.Save(&s.record); err != nil {
+		return err
+	}
+	return file.Save()
+}
+
+// stage hands the policy to the engine, and starts the engine where it must.
+func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
+	program, err := json.Marshal(plan.program)
+	if err != nil {
+		return "", fmt.Errorf("encode policy: %w", err)
+	}
+	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name}
+	for _, layer := range plan.layers {
+		request.Layers = append(request.Layers, &api.Layer{Name: layer.name, Text: layer.text})
+	}
+	client, err := daemon.Ensure(ctx, s.host.Engine)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	response, err := client.Prepare(ctx, request)
+	if err != nil {
+		return "", fmt.Errorf("actplane engine does not take the policy: %s", daemon.Reason(err))
+	}
+	s.scope = true
+	if !filepath.IsAbs(response.Directory) {
+		return "", fmt.Errorf("actplane engine gave no directory for container %q but %q", s.record.ID, response.Directory)
+	}
+	return response.Directory, nil
+}
+
+// Undo takes back what Prepare did outside of the bundle, when the container
+// will not be created after all.
+func (s *Staged) Undo() {
+	if s.scope {
+		CloseScope(s.host.Engine, s.record.ID)
+	}
+	if s.owned() {
+		s.host.Records.Remove(s.record.ID)
+	}
+}
+
+// owned says that the record is this container's: another one of the same id may
+// live under another root, and its create came first.
+func (s *Staged) owned() bool {
+	record, err := s.host.Records.Load(s.record.ID)
+	return err == nil && record.Pid == 0 && record.Root == s.record.Root && record.Bundle == s.record.Bundle
+}
+
+// CloseScope tells a running engine that a container is gone. It is best effort:
+// the engine itself finds out as well, only later.
+func CloseScope(engine daemon.Options, id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	client, err := daemon.Connect(ctx, engine)
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	client.EngineClient.Close(ctx, &api.CloseRequest{Id: id})
+}
+
+func readSpec(directory string, root bundle.Object) (*spec, error) {
+	var process struct {
+		Cwd string
+		Env []string
+	}
+	found, err := root.Get("process", &process)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, errors.New("config.json has no process")
+	}
+	var rootfs struct{ Path string }
+	if _, err := root.Get("root", &rootfs); err != nil {
+		return nil, err
+	}
+	if rootfs.Path == "" {
+		return nil, errors.New("config.json has no root.path")
+	}
+	spec := &spec{cwd: process.Cwd, env: process.Env, rootfs: rootfs.Path, bundle: directory}
+	if !filepath.IsAbs(spec.rootfs) {
+		spec.rootfs = filepath.Join(directory, spec.rootfs)
+	}
+	if _, err := root.Get("mounts", &spec.mounts); err != nil {
+		return nil, err
+	}
+	if _, err := root.Get("annotations", &spec.annotations); err != nil {
+		return nil, err
+	}
+	return spec, nil
+}
+
+// displayName is what people call the container, where somebody tells.
+func displayName(spec *spec, docker *dockerFile) string {
+	if docker != nil && docker.Name != "" {
+		return docker.Name
+	}
+	for _, key := range []string{
+		"nerdctl/name", "io.kubernetes.cri.container-name", "io.kubernetes.container.name", "io.container.name",
+	} {
+		if name := spec.annotations[key]; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func hasSwap() bool {
+	data, err := os.ReadFile("/proc/swaps")
+	if err != nil {
+		return true // cannot tell: limit it
+	}
+	lines := 0
+	for _, c := range data {
+		if c == '\n' {
+			lines++
+		}
+	}
+	return lines > 1
+}

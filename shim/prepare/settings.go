@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// Prefix is that of all annotations and labels of ActPlane; EnvPrefix is that of
+// the environment variables of the same names.
+const (
+	Prefix    = "dev.actplane."
+	EnvPrefix = "ACTPLANE_"
+)
+
+// The keys, without their prefix. What follows keyLimits is in limits.go.
+const (
+	keyPolicy     = "policy"
+	keyPolicyFile = "policy-file"
+	keyWorkspace  = "workspace"
+	keyMode       = "mode"
+	keyFeedback   = "feedback"
+	keyLimits     = "limits."
+)
+
+const (
+	modeEnforce    = "enforce"
+	modeShadow     = "shadow"
+	feedbackSocket = "socket"
+)
+
+// origin is where a setting comes from.
+type origin struct {
+	noun    string // "annotation"
+	trusted bool   // set by who starts the container: an image cannot
+	layer   layer
+}
+
+// originSettings are the settings of one origin.
+type originSettings struct {
+	origin     origin
+	policy     string
+	policyFile string
+	limits     ir.Limits
+}
+
+// settings are all settings of a container.
+type settings struct {
+	workspace string
+	layers    []originSettings // outermost first
+}
+
+func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, error) {
+	all := &settings{workspace: config.Workspace}
+	annotation := origin{noun: "annotation", trusted: true, layer: operator}
+	if err := all.add(annotation, Prefix, spec.annotations); err != nil {
+		return nil, err
+	}
+	if docker != nil {
+		label := origin{noun: "label", layer: inside}
+		if err := all.add(label, Prefix, docker.Config.Labels); err != nil {
+			return nil, err
+		}
+	}
+	environment, err := readEnvironment(spec.env)
+	if err != nil {
+		return nil, err
+	}
+	if err := all.add(origin{noun: "environment variable", layer: inside}, EnvPrefix, environment); err != nil {
+		return nil, err
+	}
+	if all.workspace == "" {
+		all.workspace = spec.cwd
+	}
+	if all.workspace == "" {
+		all.workspace = "/"
+	}
+	if !path.IsAbs(all.workspace) || strings.ContainsRune(all.workspace, 0) {
+		return nil, fmt.Errorf("workspace %q is not an absolute path", all.workspace)
+	}
+	all.workspace = path.Clean(all.workspace)
+	return all, nil
+}
+
+// readEnvironment keeps the variables that are ours. A variable that is there
+// twice is one to this program and another to the next.
+func readEnvironment(env []string) (map[string]string, error) {
+	found := map[string]string{}
+	for _, entry := range env {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || !strings.HasPrefix(name, EnvPrefix) {
+			continue
+		}
+		if other, twice := found[name]; twice && other != value {
+			return nil, fmt.Errorf("environment variable %s has two values", name)
+		}
+		found[name] = value
+	}
+	return found, nil
+}
+
+// add takes the settings of one origin from what it holds.
+func (s *settings) add(from origin, prefix string, values map[string]string) error {
+	layer := originSettings{origin: from}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		key, err := knownKey(name, prefix)
+		if err == nil && key != "" {
+			err = s.set(&layer, key, values[name])
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", from.noun, name, err)
+		}
+	}
+	s.layers = append(s.layers, layer)
+	return nil
+}
+
+// knownKey is the key that a name stands for. Environment variables of other
+// names may be an agent's own and give "", unless they look like a misspelling.
+func knownKey(name, prefix string) (string, error) {
+	var names []string
+	for _, key := range keys() {
+		full := prefix + key
+		if prefix == EnvPrefix {
+			full = prefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(key))
+		}
+		if full == name {
+			return key, nil
+		}
+		names = append(names, full)
+	}
+	hint := didYouMean(name, names)
+	if prefix == EnvPrefix && hint == "" {
+		return "", nil
+	}
+	return "", errors.New("unknown name" + hint)
+}
+
+// keys returns all keys.
+func keys() []string {
+	known := []string{keyPolicy, keyPolicyFile, keyWorkspace, keyMode, keyFeedback}
+	for _, limit := range limitKeys() {
+		known = append(known, keyLimits+limit.name)
+	}
+	return known
+}
+
+func (s *settings) set(layer *originSettings, key, value string) error {
+	trusted := layer.origin.trusted
+	refuse := fmt.Errorf("it can be set only by an annotation or the host's configuration, since an image can set this; use --annotation %s%s=%s", Prefix, key, printable(value))
+	switch key {
+	case keyPolicy:
+		layer.policy = value
+	case keyPolicyFile:
+		layer.policyFile = value
+	case keyWorkspace:
+		if !trusted {
+			return refuse
+		}
+		if !path.IsAbs(value) {
+			return fmt.Errorf("%q is not an absolute path", value)
+		}
+		s.workspace = value
+	case keyMode:
+		if err := checkMode(value); err != nil {
+			return err
+		}
+	case keyFeedback:
+		if !trusted {
+			return refuse
+		}
+		return checkFeedback(value)
+	default:
+		return setLimit(&layer.limits, strings.TrimPrefix(key, keyLimits), value)
+	}
+	return nil
+}
+
+func checkMode(mode string) error {
+	switch mode {
+	case modeEnforce:
+		return nil
+	case modeShadow:
+		return errors.New("mode shadow is not supported by this version; use enforce")
+	}
+	return fmt.Errorf("unknown mode %q%s", mode, didYouMean(mode, []string{modeEnforce, modeShadow}))
+}
+
+func checkFeedback(feedback string) error {
+	switch feedback {
+	case feedbackSocket:
+		return nil
+	case "socket,stderr", "none":
+		return fmt.Errorf("feedback %s is not supported by this version; use socket", feedback)
+	}
+	return fmt.Errorf("unknown feedback %q%s", feedback, didYouMean(feedback, []string{feedbackSocket}))
+}
+
+func didYouMean(word string, candidates []string) string {
+	if suggestion := diag.Suggest(word, candidates); suggestion != "" {
+		return fmt.Sprintf("; did you mean %q?", suggestion)
+	}
+	return ""
+}
+
+func contains(list []string, word string) bool { return slices.Contains(list, word) }
+
+// printable shortens a value that goes into a sentence.
+func printable(value string) string {
+	value = strings.Join(strings.Fields(value), " ")
+	if len(value) > 60 {
+		return value[:60] + "…"
+	}
+	return value
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// maxPolicy bounds one policy document.
+const maxPolicy = 1 << 20
+
+// imagePolicy is where an image brings a policy of its own.
+const imagePolicy = "/etc/actplane/policy.yaml"
+
+// layer is whose policy a document is, outermost first.
+type layer uint8
+
+const (
+	host     layer = iota // holds for every container of the host
+	operator              // from who starts the container
+	inside                // an image can have set it
+)
+
+// document is one policy as found. It is read once: what is compiled, hashed and
+// handed to the engine is the same text.
+type document struct {
+	name  string // as diagnostics and the record name it
+	check string // what to give to actplane check; empty when it is in no file
+	text  []byte
+	layer layer
+}
+
+// documents finds all policies of a container, outermost first. Each one that
+// exists is a layer.
+func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
+	found, err := h.floor()
+	if err != nil {
+		return nil, err
+	}
+	files := containerFiles{spec: spec}
+	for _, settings := range settings.layers {
+		where := settings.origin.noun
+		if settings.policy != "" {
+			document, err := h.named(settings)
+			if err != nil {
+				return nil, fmt.Errorf("%s %s: %w", where, keyPolicy, err)
+			}
+			found = append(found, document)
+		}
+	}
+	for _, origin := range settings.layers {
+		if origin.policyFile == "" {
+			continue
+		}
+		document, err := files.read(absolute(origin.policyFile, settings.workspace), origin.origin.layer)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("there is no such file in the container's mounts or image; mount it, for example with -v $PWD:" + settings.workspace)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: policy file %q: %w", origin.origin.noun, keyPolicyFile, origin.policyFile, err)
+		}
+		found = append(found, document)
+	}
+	for _, name := range []string{
+		path.Join(settings.workspace, "actplane.yaml"), path.Join(settings.workspace, ".actplane/policy.yaml"), imagePolicy,
+	} {
+		document, err := files.read(name, inside)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("policy file %q: %w", name, err)
+		}
+		found = append(found, document)
+	}
+	return order(found), nil
+}
+
+// order sorts by layer, keeps the order within one, and drops a text that is
+// there already further out: it would only say everything twice.
+func order(found []document) []document {
+	var ordered []document
+	seen := map[[sha256.Size]byte]bool{}
+	for layer := host; layer <= inside; layer++ {
+		for _, document := range found {
+			hash := sha256.Sum256(document.text)
+			if document.layer == layer && !seen[hash] {
+				seen[hash] = true
+				ordered = append(ordered, document)
+			}
+		}
+	}
+	return ordered
+}
+
+func absolute(name, workspace string) string {
+	if path.IsAbs(name) {
+		return path.Clean(name)
+	}
+	return path.Join(workspace, name)
+}
+
+// floor reads the host's policies for every container, sorted by name.
+func (h *Host) floor() ([]document, error) {
+	entries, err := os.ReadDir(h.Floor)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read host policies: %w", err)
+	}
+	var found []document
+	for _, entry := range entries {
+		name := filepath.Join(h.Floor, entry.Name())
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		if filepath.Ext(name) == ".yml" {
+			return nil, fmt.Errorf("host policy %q: only names that end in .yaml are read; rename it", name)
+		}
+		if filepath.Ext(name) != ".yaml" {
+			continue
+		}
+		text, err := readHostFile(name, maxPolicy)
+		if err != nil {
+			return nil, fmt.Errorf("read host policy: %w", err)
+		}
+		found = append(found, document{name: name, check: name, text: text, layer: host})
+	}
+	return found, nil
+}
+
+// named is the policy of a `policy` setting: the name of one of the host's, or
+// the policy itself.
+func (h *Host) named(settings originSettings) (document, error) {
+	value := settings.policy
+	if strings.ContainsAny(value, ":\n") {
+		if len(value) > maxPolicy {
+			return document{}, fmt.Errorf("the policy is larger than %d MiB", maxPolicy>>20)
+		}
+		name := settings.origin.noun + " " + settings.name(keyPolicy)
+		return document{name: name, text: []byte(value), layer: settings.origin.layer}, nil
+	}
+	if !validName(value) {
+		return document{}, fmt.Errorf("%q is neither the name of a host policy nor a policy", printable(value))
+	}
+	file := filepath.Join(h.Policies, value+".yaml")
+	text, err := readHostFile(file, maxPolicy)
+	if errors.Is(err, fs.ErrNotExist) {
+		return document{}, fmt.Errorf("the host has no policy %q: there is no %s%s", value, file, didYouMean(value, h.names()))
+	}
+	if err != nil {
+		return document{}, fmt.Errorf("read host policy: %w", err)
+	}
+	return document{name: file, check: file, text: text, layer: settings.origin.layer}, nil
+}
+
+// name is how this origin names a key.
+func (s originSettings) name(key string) string {
+	if s.origin.noun == "environment variable" {
+		return EnvPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+	}
+	return Prefix + key
+}
+
+// names are those of the policies that the host offers.
+func (h *Host) names() []string {
+	entries, _ := os.ReadDir(h.Policies)
+	var names []string
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), ".yaml"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func validName(name string) bool {
+	for i, c := range []byte(name) {
+		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alnum && (i == 0 || !strings.ContainsRune("._-", rune(c))) {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 64
+}
