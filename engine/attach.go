@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
+)
+
+// target is the process whose cgroup becomes a scope's.
+type target struct {
+	pid      int
+	start    uint64
+	cgroup   string
+	cgroupID uint64
+}
+
+// attach puts a staged scope into force. On any failure nothing of the scope is
+// left, so that the container's creation fails and can be tried again.
+func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.AttachResponse, error) {
+	if err := checkID(req.Id); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	defer e.ids.lock(req.Id)()
+	s := e.scope(req.Id)
+	if s == nil {
+		return nil, status.Errorf(codes.NotFound, "scope %q is not prepared", req.Id)
+	}
+	r := s.now()
+	if r.State == enforcing {
+		return e.attachAgain(r, int(req.Pid))
+	}
+	to, err := e.findTarget(s.id, int(req.Pid))
+	if err == nil {
+		err = e.install(ctx, s, to, req.Rootfs == "")
+	}
+	if err != nil {
+		e.log.WithFields(s.fields()).WithError(err).Error("scope not started")
+		e.undo(s)
+		return nil, status.Errorf(codes.FailedPrecondition, "start scope %q: %v", s.id, err)
+	}
+	e.log.WithFields(s.fields()).WithField("cgroup", to.cgroup).Info("scope enforcing")
+	return &api.AttachResponse{Tier: string(e.config.Kernel.Tier()), Cgroup: to.cgroupID}, nil
+}
+
+// attachAgain answers a hook that is registered twice.
+func (e *Engine) attachAgain(r record, pid int) (*api.AttachResponse, error) {
+	start, err := e.config.host.StartTime(pid)
+	if err != nil || pid != r.PID || start != r.PIDStart {
+		return nil, status.Errorf(codes.AlreadyExists, "scope %q is already in force for process %d", r.ID, r.PID)
+	}
+	return &api.AttachResponse{Tier: string(e.config.Kernel.Tier()), Cgroup: r.CgroupID}, nil
+}
+
+// findTarget finds the process's cgroup and refuses one that is not its own: a
+// policy there would hit strangers.
+func (e *Engine) findTarget(id string, pid int) (target, error) {
+	h := e.config.host
+	to := target{pid: pid}
+	var err error
+	if to.start, err = h.StartTime(pid); err != nil {
+		return to, fmt.Errorf("find process %d: %w", pid, err)
+	}
+	if to.cgroup, err = h.Cgroup(pid); err != nil {
+		return to, fmt.Errorf("find the cgroup of process %d: %w", pid, err)
+	}
+	mount, err := h.Mount()
+	if err != nil {
+		return to, fmt.Errorf("find the cgroup v2 file system: %w", err)
+	}
+	if to.cgroup == mount || !within(to.cgroup, mount) {
+		return to, fmt.Errorf("process %d is in the root cgroup, which is the host's; the container needs a cgroup of its own", pid)
+	}
+	if to.cgroupID, err = h.CgroupID(to.cgroup); err != nil {
+		return to, fmt.Errorf("read cgroup: %w", err)
+	}
+	pids, err := h.Processes(to.cgroup)
+	if err != nil {
+		return to, fmt.Errorf("list the processes of %s: %w", to.cgroup, err)
+	}
+	for _, other := range pids {
+		if !e.descends(other, pid) {
+			return to, fmt.Errorf("the cgroup %s also holds process %d, which is not the container's; the container needs a cgroup of its own", to.cgroup, other)
+		}
+	}
+	for _, s := range e.live() {
+		r := s.now()
+		if s.id != id && r.Cgroup != "" && (within(r.Cgroup, to.cgroup) || within(to.cgroup, r.Cgroup)) && e.alive(r) {
+			return to, fmt.Errorf("the cgroup %s overlaps with that of scope %q, %s", to.cgroup, s.id, r.Cgroup)
+		}
+	}
+	return to, e.verify(to)
+}
+
+// verify makes sure that a target is still what it was.
+func (e *Engine) verify(to target) error {
+	start, err := e.config.host.StartTime(to.pid)
+	if err != nil {
+		return fmt.Errorf("find process %d: %w", to.pid, err)
+	}
+	dir, err := e.config.host.Cgroup(to.pid)
+	if err != nil {
+		return fmt.Errorf("find the cgroup of process %d: %w", to.pid, err)
+	}
+	if start != to.start || dir != to.cgroup {
+		return fmt.Errorf("process %d ended or moved to another cgroup meanwhile", to.pid)
+	}
+	return nil
+}
+
+// descends tells whether pid is first or one of its descendants; a process that
+// is gone meanwhile is nobody's stranger.
+func (e *Engine) descends(pid, first int) bool {
+	for range 1 << 16 {
+		if pid == first {
+			return true
+		}
+		parent, err := e.config.host.Parent(pid)
+		if errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		if err != nil || parent <= 1 {
+			return false
+		}
+		pid = parent
+	}
+	return false
+}
+
+// within tells whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// install brings the scope into the kernel and proves it. Its record is saved
+// before and after the step that the kernel remembers.
+func (e *Engine) install(ctx context.Context, s *scope, to target, hostRoot bool) error {
+	err := s.change(func(r *record) {
+		r.State, r.PID, r.PIDStart, r.Cgroup, r.CgroupID = attaching, to.pid, to.start, to.cgroup, to.cgroupID
+		r.HostRoot = hostRoot
+	})
+	if err != nil {
+		return err
+	}
+	slot, err := e.occupy(s, to.cgroup, hostRoot)
+	if err != nil {
+		return err
+	}
+	if err := e.config.Kernel.SetExempt(slot, s.socketPath(), s.guestPath()); err != nil {
+		return fmt.Errorf("exempt the feedback socket: %w", err)
+	}
+	if err := e.selfTest(ctx, slot, to.cgroup); err != nil {
+		return err
+	}
+	if err := e.verify(to); err != nil {
+		return err
+	}
+	stats, err := e.config.Kernel.Stats(slot)
+	if err != nil {
+		return fmt.Errorf("read counters: %w", err)
+	}
+	err = s.change(func(r *record) {
+		r.State, r.Attached = enforcing, e.config.now()
+		r.Base = base{Records: records(stats), Sequence: s.events.Last()}
+	})
+	if err != nil {
+		return err
+	}
+	return e.serveFeedback(s)
+}
+
+// occupy installs the scope's image and remembers the slot.
+func (e *Engine) occupy(s *scope, cgroup string, hostRoot bool) (kernel.Slot, error) {
+	img, err := e.tables(s)
+	if err != nil {
+		return kernel.Slot{}, err
+	}
+	slot, err := e.config.Kernel.Install(kernel.Spec{Cgroup: cgroup, HostRoot: hostRoot, Image: img.tables})
+	if err != nil {
+		return slot, fmt.Errorf("install policy: %w", err)
+	}
+	e.mu.Lock()
+	e.slots[slot] = s
+	e.mu.Unlock()
+	return slot, s.change(func(r *record) {
+		r.Slot = &slot
+		r.Clauses = img.clauseNumbers()
+	})
+}
+
+func (e *Engine) selfTest(ctx context.Context, slot kernel.Slot, cgroup string) error {
+	ctx, cancel := context.WithTimeout(ctx, selfTestTimeout)
+	defer cancel()
+	if err := e.config.Kernel.SelfTest(ctx, slot, cgroup); err != nil {
+		return fmt.Errorf("self-test: %w", err)
+	}
+	return nil
+}
+
+// undo removes a scope whose start failed, from the kernel too. If the kernel
+// side won't let go, the scope stays, enforced, for the sweep to close.
+func (e *Engine) undo(s *scope) {
+	if slot := s.now().Slot; slot != nil {
+		if err := e.config.Kernel.Remove(*slot); err != nil {
+			e.log.WithFields(s.fields()).WithError(err).Error("remove scope from the kernel")
+			return
+		}
+		e.forget(*slot)
+	}
+	e.discard(s)
+}
+
+// forget lets the kernel reuse a slot without our taking its records for ours.
+func (e *Engine) forget(slot kernel.Slot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.slots, slot)
+}

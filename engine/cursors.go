@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// maxConsumers bounds what the inside of a container can make us remember.
+const maxConsumers = 256
+
+// cursors remembers what was delivered to whom across restarts of the daemon,
+// so that an agent is not told twice. It is feedback.Cursors.
+type cursors struct {
+	path string
+
+	mu    sync.Mutex
+	known []cursor // guarded by mu; the least recently used first
+}
+
+type cursor struct {
+	Consumer string
+	Sequence uint64
+}
+
+// loadCursors reads what an earlier daemon remembered; without it, all is new.
+func loadCursors(dir string) *cursors {
+	c := &cursors{path: filepath.Join(dir, "cursors.json")}
+	if text, err := os.ReadFile(c.path); err == nil {
+		if json.Unmarshal(text, &c.known) != nil {
+			c.known = nil
+		}
+	}
+	return c
+}
+
+// Cursor implements feedback.Cursors.
+func (c *cursors) Cursor(consumer string) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.take(consumer).Sequence
+}
+
+// SetCursor implements feedback.Cursors. What cannot be written holds until the
+// daemon restarts.
+func (c *cursors) SetCursor(consumer string, sequence uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.take(consumer).Consumer == "" {
+		c.known = append(c.known[max(0, len(c.known)-maxConsumers+1):], cursor{Consumer: consumer})
+	}
+	c.known[len(c.known)-1].Sequence = sequence
+	text, err := json.Marshal(c.known)
+	if err != nil {
+		return
+	}
+	_ = writeAtomic(c.path, 0o600, func(file *os.File) error {
+		_, err := file.Write(text)
+		return err
+	})
+}
+
+// take finds a consumer and moves it to the end; mu is held.
+func (c *cursors) take(consumer string) cursor {
+	i := slices.IndexFunc(c.known, func(k cursor) bool { return k.Consumer == consumer })
+	if i < 0 {
+		return cursor{}
+	}
+	found := c.known[i]
+	c.known = append(slices.Delete(c.known, i, i+1), found)
+	return found
+}

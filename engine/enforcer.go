@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+
+	"github.com/actplane/actplane/engine/kernel"
+)
+
+// enforcer is what the engine asks of package kernel; *kernel.Kernel is one,
+// and the tests have another.
+type enforcer interface {
+	Tier() kernel.Tier
+	// Install loads the image and binds it to the cgroup; it is enforced when
+	// Install returns.
+	Install(kernel.Spec) (kernel.Slot, error)
+	// SetExempt puts the scope's feedback socket and the guest binary outside
+	// of its rules, by inode.
+	SetExempt(slot kernel.Slot, socketPath, guestPath string) error
+	// SelfTest proves that the policy is enforced in the cgroup.
+	SelfTest(ctx context.Context, slot kernel.Slot, cgroupDir string) error
+	Remove(kernel.Slot) error
+	Slots() ([]kernel.Slot, error)
+	Stats(kernel.Slot) (kernel.Stats, error)
+	Process(pid int) (kernel.Process, bool, error)
+	// Records reads the ring buffer until ctx ends.
+	Records(context.Context, func(kernel.Record)) error
+	Problems() []string
+}
+
+// host is what the engine asks about the machine's processes and cgroups.
+type host interface {
+	// Cgroup is the absolute directory of the process's cgroup v2. It fails
+	// for a process in the root cgroup.
+	Cgroup(pid int) (string, error)
+	// Mount is where the cgroup v2 file system is.
+	Mount() (string, error)
+	// StartTime tells processes with one pid apart. It is an error that wraps
+	// fs.ErrNotExist when the process is gone or a zombie.
+	StartTime(pid int) (uint64, error)
+	// CgroupID names the cgroup at dir as long as it exists. It is an error
+	// that wraps fs.ErrNotExist when the directory is gone.
+	CgroupID(dir string) (uint64, error)
+	// Populated tells whether the cgroup or one below it has a live process.
+	Populated(dir string) (bool, error)
+	// Processes lists the processes of the cgroup and of those below it.
+	Processes(dir string) ([]int, error)
+	// Parent is the pid of the process's parent.
+	Parent(pid int) (int, error)
+}

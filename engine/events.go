@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// operation is an operation as the policy language names it.
+func operation(op ir.Op) string {
+	names := [ir.NumOps]string{
+		ir.Exec: "exec", ir.Open: "open", ir.Read: "read", ir.Write: "write", ir.Append: "append",
+		ir.Unlink: "unlink", ir.Connect: "connect", ir.Bind: "bind", ir.Send: "send", ir.Recv: "recv",
+	}
+	if op >= ir.NumOps {
+		return "unknown"
+	}
+	return names[op]
+}
+
+func effect(e ir.Effect) feedback.Effect {
+	switch e {
+	case ir.Notify:
+		return feedback.Notify
+	case ir.Kill:
+		return feedback.Kill
+	}
+	return feedback.Block
+}
+
+// record takes one record of the kernel's. The kernel side calls it from one
+// goroutine, so that a scope's events stay in order.
+func (e *Engine) record(rec kernel.Record) {
+	if rec.Probe {
+		return
+	}
+	e.mu.Lock()
+	s := e.slots[rec.Slot]
+	e.mu.Unlock()
+	if s == nil {
+		e.log.WithField("slot", rec.Slot).Debug("record of an unknown scope")
+		return
+	}
+	item, err := s.events.add(s.item(rec), e.stats(s).Lost)
+	if err != nil {
+		e.log.WithFields(s.fields()).WithError(err).Warn("event will not survive a restart")
+	}
+	e.hub.publish(s, item)
+}
+
+// item puts the policy's words to a record.
+func (s *scope) item(rec kernel.Record) feedback.Item {
+	item := feedback.Item{
+		Time:      rec.Time,
+		Effect:    effect(rec.Effect),
+		Operation: operation(rec.Op),
+		Object:    rec.Object,
+		Args:      rec.Args,
+		ArgsCut:   rec.ArgsCut,
+		Because:   rec.Reason,
+		Process:   feedbackProcess(rec.Process, rec.PID, rec.Comm),
+	}
+	if rule, clause, ok := s.clause(rec.Clause); ok {
+		item.Rule, item.Because = rule.Name, rule.Because
+		item.Clause, item.ClausePosition = clause.Text, clause.Pos
+		var tested uint64
+		for _, term := range clause.If {
+			tested |= term.All | term.None
+		}
+		item.Labels = s.labelNames(rec.Process.Labels & tested)
+	}
+	return item
+}
+
+func feedbackProcess(p kernel.Process, pid int, comm string) feedback.Process {
+	out := feedback.Process{PID: pid, Comm: comm, ID: uint64(p.ID)}
+	for _, ancestor := range p.Ancestors {
+		out.Ancestors = append(out.Ancestors, uint64(ancestor))
+	}
+	return out
+}
+
+// event is an item as the API tells it.
+func (s *scope) event(item feedback.Item) *api.Event {
+	return &api.Event{
+		Scope: s.id, ScopeName: s.now().Name,
+		Sequence: item.Sequence, TimeUnixMs: item.Time.UnixMilli(),
+		Effect: string(item.Effect), Operation: item.Operation, Object: item.Object, Args: item.Args,
+		Rule: item.Rule, Because: item.Because, Clause: item.Clause, ClausePos: item.ClausePosition,
+		Pid: int64(item.Process.PID), Comm: item.Process.Comm,
+		Labels: item.Labels, Lost: item.Lost,
+	}
+}
+
+// subscriberBuffer is how far a reader may fall behind before it loses events.
+const subscriberBuffer = 1024
+
+// hub hands events to the API's readers. A slow one loses events and learns how
+// many; nobody waits for it.
+type hub struct {
+	mu   sync.Mutex
+	subs map[*subscriber]struct{} // guarded by mu
+}
+
+type subscriber struct {
+	id     string // of a scope, or empty for all
+	events chan published
+	lost   uint64 // guarded by hub.mu; since the last event that it got
+}
+
+type published struct {
+	scope *scope
+	item  feedback.Item
+}
+
+func (h *hub) subscribe(id string) (*subscriber, func()) {
+	sub := &subscriber{id: id, events: make(chan published, subscriberBuffer)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.subs == nil {
+		h.subs = map[*subscriber]struct{}{}
+	}
+	h.subs[sub] = struct{}{}
+	return sub, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.subs, sub)
+	}
+}
+
+func (h *hub) publish(s *scope, item feedback.Item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for sub := range h.subs {
+		if sub.id != "" && sub.id != s.id {
+			continue
+		}
+		told := item
+		told.Lost += sub.lost
+		select {
+		case sub.events <- published{s, told}:
+			sub.lost = 0
+		default:
+			sub.lost = told.Lost + 1
+		}
+	}
+}
+
+// stream sends what is kept, if asked for, and then what happens, if asked for.
+func (e *Engine) stream(ctx context.Context, req *api.EventsRequest, send func(*api.Event) error) error {
+	scopes, id, err := e.find(req.Scope)
+	if err != nil {
+		return err
+	}
+	sub, done := e.hub.subscribe(id) // before looking back: nothing falls in between
+	defer done()
+	sent := map[*scope]uint64{}
+	if req.History {
+		for _, s := range scopes {
+			for _, item := range s.events.Items(0) {
+				if err := send(s.event(item)); err != nil {
+					return err
+				}
+				sent[s] = item.Sequence
+			}
+		}
+	}
+	for req.Follow {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case next := <-sub.events:
+			if next.item.Sequence <= sent[next.scope] {
+				continue
+			}
+			if err := send(next.scope.event(next.item)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

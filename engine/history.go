@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/actplane/actplane/feedback"
+)
+
+// maxJournal bounds a scope's journal, which lies in memory (/run is a tmpfs):
+// the newest half stays when it is full.
+const maxJournal = 4 << 20
+
+// history keeps a scope's newest events, in memory and in a journal from which
+// the next daemon continues: numbers go on and nobody is told twice.
+type history struct {
+	*feedback.Log
+	path string
+
+	mu   sync.Mutex
+	file *os.File // guarded by mu; nil when closed or not writable
+	size int64    // guarded by mu
+	lost uint64   // guarded by mu; the slot's lost records told of so far
+}
+
+// entry is a line of the journal.
+type entry struct {
+	Item feedback.Item
+	// Lost is the slot's count of lost records up to here.
+	Lost uint64
+}
+
+// newHistory starts a journal in dir that goes on after items.
+func newHistory(dir string, items []feedback.Item) (*history, error) {
+	h := &history{path: filepath.Join(dir, "events.jsonl"), Log: logOf(items)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h, h.rewrite()
+}
+
+// loadHistory takes over the journal of an earlier daemon.
+func loadHistory(dir string) (*history, error) {
+	h := &history{path: filepath.Join(dir, "events.jsonl")}
+	text, err := os.ReadFile(h.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	var items []feedback.Item
+	for line := range bytes.Lines(text) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			break // cut off when the daemon was killed; it was never shown
+		}
+		items = append(items, e.Item)
+		h.lost = e.Lost
+	}
+	h.Log = logOf(items)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h, h.rewrite()
+}
+
+// logOf keeps items under the numbers they have.
+func logOf(items []feedback.Item) *feedback.Log {
+	items = items[max(0, len(items)-feedback.LogSize):]
+	if len(items) == 0 {
+		return feedback.NewLog(feedback.LogSize, 0)
+	}
+	log := feedback.NewLog(feedback.LogSize, items[0].Sequence-1)
+	for _, item := range items {
+		log.Append(item)
+	}
+	return log
+}
+
+// add numbers and keeps an item. lost is the slot's count of lost records; what
+// is new in it is told with the item. An error is of the journal: the item is
+// kept in memory all the same.
+func (h *history) add(item feedback.Item, lost uint64) (feedback.Item, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if lost < h.lost {
+		h.lost = 0 // another slot
+	}
+	item.Lost = lost - h.lost
+	h.lost = lost
+	item.Sequence = h.Last() + 1
+	err := h.write(entry{Item: item, Lost: lost})
+	return h.Append(item), err
+}
+
+func (h *history) write(e entry) error {
+	if h.file == nil {
+		return nil
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	if h.size+int64(len(line)) > maxJournal {
+		if err := h.rewrite(); err != nil {
+			return err
+		}
+	}
+	n, err := h.file.Write(append(line, '\n'))
+	h.size += int64(n)
+	if err != nil {
+		h.file.Close()
+		h.file = nil // a line that is cut must stay the last
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return nil
+}
+
+// rewrite writes the journal anew, with as many of the newest items as fill
+// half of it, and opens it. mu is held.
+func (h *history) rewrite() error {
+	if h.file != nil {
+		h.file.Close()
+		h.file = nil
+	}
+	var lines [][]byte
+	size := 0
+	items := h.Items(0)
+	for i := len(items) - 1; i >= 0; i-- {
+		line, err := json.Marshal(entry{Item: items[i], Lost: h.lost})
+		if err != nil {
+			return fmt.Errorf("encode event: %w", err)
+		}
+		if size += len(line) + 1; size > maxJournal/2 && len(lines) > 0 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	err := writeAtomic(h.path, 0o600, func(file *os.File) error {
+		out := bufio.NewWriter(file)
+		for i := len(lines) - 1; i >= 0; i-- {
+			out.Write(lines[i])
+			out.WriteByte('\n')
+		}
+		return out.Flush()
+	})
+	if err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	file, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("open journal: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return fmt.Errorf("open journal: %w", err)
+	}
+	h.file, h.size = file, info.Size()
+	return nil
+}
+
+// close ends the journal; the items stay in memory.
+func (h *history) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.file != nil {
+		h.file.Close()
+		h.file = nil
+	}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/internal/cgroup"
+)
+
+// realHost reads /proc and the cgroup file system. The mounts are looked up
+// each time: the daemon may start before they are all there.
+type realHost struct {
+	proc string // /proc when empty
+}
+
+func (h realHost) procDir() string {
+	if h.proc == "" {
+		return "/proc"
+	}
+	return h.proc
+}
+
+// Cgroup implements host.
+func (h realHost) Cgroup(pid int) (string, error) {
+	mounts, err := cgroup.Find(h.procDir())
+	if err != nil {
+		return "", err
+	}
+	return mounts.Of(pid)
+}
+
+// Mount implements host.
+func (h realHost) Mount() (string, error) {
+	mounts, err := cgroup.Find(h.procDir())
+	if err != nil {
+		return "", err
+	}
+	return mounts.Unified, nil
+}
+
+// StartTime implements host.
+func (h realHost) StartTime(pid int) (uint64, error) {
+	const start = 21 // fields from 0, as proc(5) lists them from 1
+	fields, err := h.stat(pid)
+	if err != nil {
+		return 0, err
+	}
+	if len(fields) <= start {
+		return 0, fmt.Errorf("read process %d: its stat has %d fields", pid, len(fields))
+	}
+	if fields[2] == "Z" || fields[2] == "X" {
+		return 0, fmt.Errorf("read process %d: it has ended: %w", pid, fs.ErrNotExist)
+	}
+	return strconv.ParseUint(fields[start], 10, 64)
+}
+
+// Parent implements host.
+func (h realHost) Parent(pid int) (int, error) {
+	fields, err := h.stat(pid)
+	if err != nil {
+		return 0, err
+	}
+	if len(fields) < 4 {
+		return 0, fmt.Errorf("read process %d: its stat has %d fields", pid, len(fields))
+	}
+	return strconv.Atoi(fields[3])
+}
+
+// stat splits /proc/PID/stat. The name in it may hold blanks and parentheses.
+func (h realHost) stat(pid int) ([]string, error) {
+	if pid <= 0 {
+		return nil, fmt.Errorf("read process %d: not a process's number", pid)
+	}
+	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "stat"))
+	if err != nil {
+		if errors.Is(err, unix.ESRCH) {
+			err = fs.ErrNotExist // it ended between open and read
+		}
+		return nil, fmt.Errorf("read process %d: %w", pid, err)
+	}
+	first, rest := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
+	if first < 0 || rest < first {
+		return nil, fmt.Errorf("read process %d: its stat has no name", pid)
+	}
+	return append([]string{strconv.Itoa(pid), string(text[first+1 : rest])}, strings.Fields(string(text[rest+1:]))...), nil
+}
+
+// CgroupID implements host.
+func (h realHost) CgroupID(dir string) (uint64, error) { return cgroup.ID(dir) }
+
+// Populated implements host.
+func (h realHost) Populated(dir string) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	if err != nil {
+		return false, goneError(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "populated "); ok {
+			return strings.TrimSpace(value) != "0", nil
+		}
+	}
+	return false, fmt.Errorf("read %s: no \"populated\" in cgroup.events", dir)
+}
+
+// Processes implements host.
+func (h realHost) Processes(dir string) ([]int, error) {
+	var pids []int
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if path != dir && errors.Is(goneError(err), fs.ErrNotExist) {
+				return nil // a nested cgroup was removed meanwhile
+			}
+			return err
+		}
+		if !entry.IsDir() {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return nil // a threaded cgroup: its processes are listed above it
+		}
+		if err != nil {
+			err = goneError(err)
+			if path != dir && errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				return fmt.Errorf("read cgroup.procs: %w", err)
+			}
+			pids = append(pids, pid)
+		}
+		return nil
+	})
+	return pids, err
+}
+
+// goneError makes ENODEV, which reading in a removed cgroup gives, ErrNotExist.
+func goneError(err error) error {
+	if errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
+)
+
+func TestRestart(t *testing.T) {
+	m := newMachine(t)
+	_, client, stop := m.start()
+	for i, id := range []string{"lives", "gone"} {
+		m.container(id, 100+i)
+		m.prepare(client, id)
+		m.attach(client, id, 100+i)
+	}
+	dir := m.prepare(client, "staged")
+	slot := kernel.Slot{Index: 1, Generation: 7}
+	m.deny(slot, 3)
+	waitEvents(t, client, "lives", 3)
+	stop()
+	os.RemoveAll(m.path("cgroup/gone"))
+	m.mkdir("run/scopes/halfmade/guest")
+
+	e, client, stop := m.start()
+	if got := strings.Join(m.directories(), " "); got != "lives staged" || m.kernel.count() != 1 {
+		t.Fatalf("taken over are %q with %d slots", got, m.kernel.count())
+	}
+	s := m.list(client)["lives"]
+	if s.State != "enforcing" || len(s.Degraded) != 0 || s.Denied != 3 {
+		t.Errorf("scope taken over is %v", s)
+	}
+	if inode, _ := (realHost{}).CgroupID(m.path("run/scopes/lives/guest/feedback.sock")); inode != m.kernel.exempt[slot] {
+		t.Error("the new feedback socket is not exempt")
+	}
+	m.deny(slot, 1)
+	events := waitEvents(t, client, "lives", 4)
+	for i, event := range events {
+		if event.Sequence != uint64(i+1) || event.Rule != "no-push" || event.Because != "ask first" || event.Clause != "block exec git" {
+			t.Errorf("event %d is %v", i, event)
+		}
+	}
+	// What was staged can still be attached.
+	m.container("staged", 300)
+	m.attach(client, "staged", 300)
+	if _, err := os.Stat(dir + "/feedback.sock"); err != nil {
+		t.Error(err)
+	}
+	stop()
+	// A container that is started again keeps its events and their numbers.
+	m.exit("lives", 100)
+	e, client, _ = m.start()
+	m.prepare(client, "lives")
+	m.container("lives", 400)
+	m.attach(client, "lives", 400)
+	m.deny(*e.scope("lives").now().Slot, 1)
+	if events := waitEvents(t, client, "lives", 1); events[len(events)-1].Sequence == 0 {
+		t.Errorf("events after a restart of the container: %v", events)
+	}
+}
+
+// TestKilled restarts from every state in which a kill can leave an attach.
+func TestKilled(t *testing.T) {
+	slot := kernel.Slot{Index: 1, Generation: 7}
+	image := kernel.Spec{}
+	for _, test := range []struct {
+		name      string
+		installed bool
+		noted     *kernel.Slot
+		state     string // while the container's processes still live
+	}{
+		{"before install", false, nil, "staged"},
+		{"after install, before the note", true, nil, "staged"},
+		{"after the note", true, &slot, "enforcing"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := newMachine(t)
+			e, client, stop := m.start()
+			m.prepare(client, "c")
+			m.container("c", 100)
+			id, _ := (realHost{}).CgroupID(m.path("cgroup/c"))
+			err := e.scope("c").change(func(r *record) {
+				r.State, r.PID, r.PIDStart, r.Cgroup, r.CgroupID, r.Slot = attaching, 100, 1000, m.path("cgroup/c"), id, test.noted
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			if test.installed {
+				m.kernel.slots[slot] = image
+			}
+			e, client, _ = m.start()
+			if s := m.list(client)["c"]; s == nil || s.State != test.state {
+				t.Errorf("scope is %v", s)
+			}
+			e.sweep(context.Background())
+			if test.installed && m.kernel.count() != 1 {
+				t.Error("the policy was lifted while the container's processes live")
+			}
+			m.exit("c", 100)
+			e.sweep(context.Background())
+			if m.kernel.count() != 0 || len(m.directories()) != 0 {
+				t.Errorf("left are %d slots, %v", m.kernel.count(), m.directories())
+			}
+		})
+	}
+}
+
+func TestOrphansStay(t *testing.T) {
+	m := newMachine(t)
+	m.kernel.slots[kernel.Slot{Index: 3}] = kernel.Spec{}
+	e, _, _ := m.start()
+	e.sweep(context.Background())
+	if m.kernel.count() != 1 {
+		t.Error("a policy of which no record is left was lifted")
+	}
+}
+
+// TestPinsLost restarts after someone removed the pins under a live container.
+func TestPinsLost(t *testing.T) {
+	m := newMachine(t)
+	_, client, stop := m.start()
+	m.container("c", 100)
+	m.prepare(client, "c")
+	m.attach(client, "c", 100)
+	stop()
+	m.kernel.slots = map[kernel.Slot]kernel.Spec{}
+	e, client, _ := m.start()
+	e.sweep(context.Background())
+	s := m.list(client)["c"]
+	if m.kernel.count() != 1 || s.State != "enforcing" || len(s.Degraded) != 1 || !strings.Contains(s.Degraded[0], "was out of force") {
+		t.Errorf("%d slots, scope %v", m.kernel.count(), s)
+	}
+}
+
+func TestForeignRecordStays(t *testing.T) {
+	m := newMachine(t)
+	m.write("run/scopes/newer/scope.json", `{"Version":99,"ID":"newer"}`)
+	m.kernel.slots[kernel.Slot{Index: 3}] = kernel.Spec{}
+	_, client, _ := m.start()
+	if got := strings.Join(m.directories(), " "); got != "newer" || m.kernel.count() != 1 {
+		t.Errorf("left are %q and %d slots", got, m.kernel.count())
+	}
+	m.prepare(client, "c")
+	if s := m.list(client)["c"]; len(s.Degraded) != 1 || !strings.Contains(s.Degraded[0], "version 99") {
+		t.Errorf("scope is %v", s)
+	}
+}
+
+func waitEvents(t *testing.T, client api.EngineClient, scope string, n int) []*api.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	stream, err := client.Events(ctx, &api.EventsRequest{Scope: scope, History: true, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []*api.Event
+	for len(events) < n {
+		event, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("after %d events: %v", len(events), err)
+		}
+		events = append(events, event)
+	}
+	return events
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// scope is one container's, from Prepare until its events are forgotten. What
+// changes its state holds the lock of its id (Engine.ids).
+type scope struct {
+	id      string
+	dir     string      // scopes/ID in the run directory
+	program *ir.Program // as prepared; never changed
+	events  *history
+	// orphaned: the kernel may hold it in a slot of which there is no note. Set
+	// before others know the scope.
+	orphaned bool
+
+	mu        sync.Mutex
+	record    record             // guarded by mu
+	image     *image             // guarded by mu; nil in a scope taken over, until it is installed
+	listener  *net.UnixListener  // guarded by mu
+	unserve   context.CancelFunc // guarded by mu; ends the feedback server
+	final     kernel.Stats       // guarded by mu; the counters of a closed scope
+	ended     time.Time          // guarded by mu
+	complaint string             // guarded by mu; the last failure to close, logged once
+}
+
+func (s *scope) guestDir() string   { return filepath.Join(s.dir, "guest") }
+func (s *scope) socketPath() string { return filepath.Join(s.guestDir(), "feedback.sock") }
+
+// guestPath is the scope's link to the guest binary, or empty without one.
+func (s *scope) guestPath() string {
+	path := filepath.Join(s.guestDir(), "bin", guestName)
+	if _, err := os.Lstat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// now copies the scope's record.
+func (s *scope) now() record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record
+}
+
+// change changes the record and saves it.
+func (s *scope) change(edit func(*record)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	edit(&s.record)
+	return s.record.save(s.dir)
+}
+
+// closeListener ends the feedback server and its socket; the path stays.
+func (s *scope) closeListener() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unserve != nil {
+		s.unserve()
+		s.unserve = nil
+	}
+	if s.listener != nil {
+		s.listener.Close()
+		s.listener = nil
+	}
+}
+
+// clause finds the rule and clause that an image's clause number stands for.
+func (s *scope) clause(number int) (ir.Rule, ir.Clause, bool) {
+	numbers := s.now().Clauses
+	if number < 0 || number >= len(numbers) {
+		return ir.Rule{}, ir.Clause{}, false
+	}
+	number = numbers[number]
+	if number < 0 || number >= len(s.program.Clauses) {
+		return ir.Rule{}, ir.Clause{}, false
+	}
+	clause := s.program.Clauses[number]
+	return s.program.Rules[clause.Rule], clause, true
+}
+
+// labelNames lists the names of a label set.
+func (s *scope) labelNames(set uint64) []string {
+	var names []string
+	for bit, label := range s.program.Labels {
+		if bit < ir.MaxLabels && set&(1<<bit) != 0 {
+			names = append(names, label.Name)
+		}
+	}
+	return names
+}
+
+// tables gives the scope's compiled program, compiling it if the scope was taken
+// over from an earlier daemon.
+func (e *Engine) tables(s *scope) (*image, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.image == nil {
+		img, err := e.images.acquire(s.record.Program)
+		if err != nil {
+			return nil, err
+		}
+		s.image = img
+	}
+	return s.image, nil
+}
+
+// stats are the scope's counters, also after it was closed.
+func (e *Engine) stats(s *scope) kernel.Stats {
+	r := s.now()
+	if r.State == closed || r.Slot == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.final
+	}
+	stats, err := e.config.Kernel.Stats(*r.Slot)
+	if err != nil {
+		e.log.WithField("scope", s.id).WithError(err).Debug("read counters")
+	}
+	return stats
+}
+
+// describe is the scope as the API tells of it.
+func (e *Engine) describe(s *scope, problems []string) *api.Scope {
+	r := s.now()
+	stats := e.stats(s)
+	out := &api.Scope{
+		Id: r.ID, Name: r.Name, Mode: r.Mode, State: string(r.State),
+		Rules:  uint32(len(s.program.Rules)),
+		Denied: stats.Denied, Notified: stats.Notified, Lost: stats.Lost,
+	}
+	for _, layer := range r.Layers {
+		out.Layers = append(out.Layers, layer.Name)
+	}
+	switch {
+	case r.State == attaching:
+		out.State = string(staged)
+	case r.State == enforcing && r.Slot == nil:
+		out.State = "failed"
+	}
+	if !r.Attached.IsZero() {
+		out.StartedUnixMs = r.Attached.UnixMilli()
+	}
+	if r.State == closed {
+		return out
+	}
+	if r.Cgroup != "" {
+		out.Cgroup = r.Cgroup
+		if mount, err := e.config.host.Mount(); err == nil {
+			if below, err := filepath.Rel(mount, r.Cgroup); err == nil {
+				out.Cgroup = "/" + below
+			}
+		}
+		if pids, err := e.config.host.Processes(r.Cgroup); err == nil {
+			out.Processes = uint32(len(pids))
+		}
+	}
+	out.Degraded = append(append(out.Degraded, r.Degraded...), problems...)
+	return out
+}

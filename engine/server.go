@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/actplane/actplane/engine/api"
+)
+
+// service answers the API.
+type service struct {
+	engine *Engine
+}
+
+// checkPeer lets in whoever runs as the daemon does, but for processes of a
+// scope: root inside a container that has the socket mounted is not an operator.
+func (e *Engine) checkPeer(peer *unix.Ucred) error {
+	if int(peer.Uid) != os.Geteuid() {
+		return errors.New("the peer is another user")
+	}
+	process, found, err := e.config.Kernel.Process(int(peer.Pid))
+	if err != nil {
+		return err
+	}
+	if !found {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.slots[process.Slot] != nil {
+		return errors.New("the peer is inside a scope")
+	}
+	return nil
+}
+
+// Status implements api.EngineService.
+func (s *service) Status(context.Context, *api.StatusRequest) (*api.StatusResponse, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return nil, status.Errorf(codes.Internal, "read kernel version: %v", err)
+	}
+	return &api.StatusResponse{
+		Version: s.engine.config.Version,
+		Tier:    string(s.engine.config.Kernel.Tier()),
+		Kernel:  unix.ByteSliceToString(name.Release[:]),
+		Pid:     int64(os.Getpid()),
+		Scopes:  uint32(len(s.engine.live())),
+	}, nil
+}
+
+// Prepare implements api.EngineService.
+func (s *service) Prepare(_ context.Context, req *api.PrepareRequest) (*api.PrepareResponse, error) {
+	return s.engine.prepare(req)
+}
+
+// Attach implements api.EngineService.
+func (s *service) Attach(ctx context.Context, req *api.AttachRequest) (*api.AttachResponse, error) {
+	return s.engine.attach(ctx, req)
+}
+
+// Close implements api.EngineService.
+func (s *service) Close(_ context.Context, req *api.CloseRequest) (*api.CloseResponse, error) {
+	if err := s.engine.closeScope(req); err != nil {
+		return nil, status.Errorf(codes.Internal, "close scope %q: %v", req.Id, err)
+	}
+	return &api.CloseResponse{}, nil
+}
+
+// List implements api.EngineService.
+func (s *service) List(context.Context, *api.ListRequest) (*api.ListResponse, error) {
+	problems := s.engine.degraded()
+	response := &api.ListResponse{}
+	for _, scope := range s.engine.all() {
+		response.Scopes = append(response.Scopes, s.engine.describe(scope, problems))
+	}
+	slices.SortFunc(response.Scopes, func(a, b *api.Scope) int {
+		return cmp.Or(cmp.Compare(a.StartedUnixMs, b.StartedUnixMs), strings.Compare(a.Id, b.Id))
+	})
+	return response, nil
+}
+
+// Events implements api.EngineService.
+func (s *service) Events(ctx context.Context, req *api.EventsRequest, stream api.Engine_EventsServer) error {
+	return s.engine.stream(ctx, req, stream.Send)
+}
+
+// degraded lists what is not as it should be for all scopes.
+func (e *Engine) degraded() []string {
+	e.mu.Lock()
+	own := slices.Clone(e.problems)
+	e.mu.Unlock()
+	return append(own, e.config.Kernel.Problems()...)
+}
+
+// find finds the scopes that a word names: an id, the one id that it begins, or
+// the one name that it is. Closed ones count. The empty word names all.
+func (e *Engine) find(word string) (scopes []*scope, id string, err error) {
+	all := e.all()
+	if word == "" {
+		return all, "", nil
+	}
+	matchers := []func(*scope) bool{
+		func(s *scope) bool { return s.id == word },
+		func(s *scope) bool { return s.now().Name == word },
+		func(s *scope) bool { return strings.HasPrefix(s.id, word) },
+	}
+	for _, matches := range matchers {
+		var found []*scope
+		ids := map[string]bool{}
+		for _, s := range all {
+			if matches(s) {
+				found = append(found, s)
+				ids[s.id] = true
+			}
+		}
+		if len(ids) > 1 {
+			return nil, "", status.Errorf(codes.InvalidArgument, "%q fits %d scopes; give more of the id (\"actplane ps\" lists them)", word, len(ids))
+		}
+		if len(ids) == 1 {
+			return found, found[0].id, nil
+		}
+	}
+	return nil, "", status.Errorf(codes.NotFound, "no scope is %q; \"actplane ps\" lists them", word)
+}

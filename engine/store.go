@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/actplane/actplane/engine/kernel"
+)
+
+// recordVersion is the layout of scope.json. A daemon leaves others alone.
+const recordVersion = 1
+
+// state is where a scope is in its life; the words are the API's.
+type state string
+
+const (
+	staged    state = "staged"
+	attaching state = "attaching" // the kernel may know it; the client has no answer yet
+	enforcing state = "enforcing"
+	closed    state = "closed" // never in a scope.json
+)
+
+// record is what a new daemon must know of a scope: its scope.json.
+type record struct {
+	Version int
+	ID      string
+	Name    string
+	Mode    string
+	State   state
+	Program json.RawMessage
+	// Clauses maps the installed image's clause numbers to the program's. A
+	// newer daemon's compiler may number them otherwise.
+	Clauses  []int
+	Layers   []layer
+	Prepared time.Time
+	// From here on, all is empty before Attach.
+	Attached time.Time
+	PID      int    // the container's first process
+	PIDStart uint64 // and when it started, in the kernel's ticks
+	Cgroup   string // absolute directory
+	CgroupID uint64
+	HostRoot bool
+	// Slot is nil until the kernel side has given one. An attaching scope
+	// without a slot may have one all the same.
+	Slot *kernel.Slot
+	// Base is where the slot's counters and the scope's events meet.
+	Base base
+	// Degraded are sentences on what is not as it should be.
+	Degraded []string
+}
+
+// base says that when the kernel had counted Records, the newest event was
+// number Sequence. It tells how many records are still on their way.
+type base struct {
+	Records  uint64
+	Sequence uint64
+}
+
+// layer is one policy document, for people to read.
+type layer struct {
+	Name string
+	Text []byte
+}
+
+func (r *record) save(dir string) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = writeAtomic(filepath.Join(dir, "scope.json"), 0o600, func(file *os.File) error {
+			_, err := file.Write(text)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("save scope: %w", err)
+	}
+	return nil
+}
+
+func loadRecord(dir string) (*record, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "scope.json"))
+	if err != nil {
+		return nil, fmt.Errorf("load scope: %w", err)
+	}
+	r := &record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("load scope: %w", err)
+	}
+	if r.Version != recordVersion {
+		return nil, fmt.Errorf("load scope: scope.json has version %d, this daemon reads %d", r.Version, recordVersion)
+	}
+	if r.ID != filepath.Base(dir) {
+		return nil, fmt.Errorf("load scope: scope.json is of %q", r.ID)
+	}
+	return r, nil
+}
