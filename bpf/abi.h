@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Everything that the BPF programs and the Go side share. Go gets its types from
+ * here through bpf2go; nothing is written twice. Fixed-width types, explicit
+ * padding. Changing a struct that lives in a pinned map needs a new ABI_VERSION.
+ */
+#ifndef ACTPLANE_ABI_H
+#define ACTPLANE_ABI_H
+
+#define ABI_VERSION 1
+
+/* Bounds; those that the compiler checks are in policy/ir too, and a test
+ * compares the two. */
+#define MAX_SCOPES 1024
+#define MAX_IMAGES 1024
+#define MAX_LABELS 64
+#define MAX_GATES 64
+#define MAX_CLAUSES 4096
+#define MAX_CLAUSE_GATES 8
+#define MAX_FILES (1 << 20) /* files with labels or marks, of all scopes */
+#define STATES_SMALL 1024
+#define STATES_LARGE 8192
+#define ARG_WORDS 8 /* 512 argv positions */
+#define PATH_SIZE 4096 /* the kernel's PATH_MAX */
+#define MAX_PATH_DEPTH 256 /* components and mounts of one path */
+#define NAME_SIZE 256 /* the kernel's NAME_MAX, and a NUL */
+#define MAX_ANCESTORS 16
+#define MAX_PENDING 8 /* gates that wait for one process's exit status */
+#define MAX_EXEC_LEVELS 6 /* a script and its interpreters: the kernel's own limit */
+#define ARG_PIECE 256 /* bytes of argv read at once */
+#define MAX_ARG_PIECES 4096
+#define ARGS_SIZE 2048 /* bytes of argv in a record */
+#define ADDRESS_SIZE 18 /* 16 bytes of address, 2 of port */
+#define MAX_CGROUP_DEPTH 24 /* of a scope's own cgroup; below it any depth */
+#define SCRATCHES_PER_CPU 8 /* programs that can be preempted one by another */
+#define RING_SIZE (4 << 20)
+
+/* In the order of package ir. */
+enum op {
+	OP_EXEC,
+	OP_OPEN,
+	OP_READ,
+	OP_WRITE,
+	OP_APPEND,
+	OP_UNLINK,
+	OP_CONNECT,
+	OP_BIND,
+	OP_SEND,
+	OP_RECV,
+	NUM_OPS,
+};
+
+enum effect {
+	EFFECT_ALLOW,
+	EFFECT_NOTIFY,
+	EFFECT_ASK,
+	EFFECT_BLOCK,
+	EFFECT_KILL,
+};
+
+/* In the order of package dfa. */
+enum start {
+	START_PATH,
+	START_NAME,
+	START_TOKEN,
+	START_ADDRESS,
+	START_UNIX,
+	NUM_STARTS,
+};
+
+enum row_number {
+	ROW_NONE = 0,
+	ROW_UNKNOWN = 1,
+};
+
+enum scope_flag {
+	SCOPE_HOST_ROOT = 1, /* its processes keep the host's root */
+	SCOPE_SATURATED = 2, /* the table of files was full: every file counts as labelled */
+};
+
+enum process_flag {
+	PROCESS_SETUP = 1,
+};
+
+enum file_flag {
+	FILE_MODIFIED = 1, /* written inside the scope */
+};
+
+/* What a record is about. */
+enum record_kind {
+	RECORD_VERDICT = 1,
+	RECORD_PROBE = 2,
+};
+
+/* Decisions that no clause made. */
+enum reason {
+	REASON_CLAUSE,
+	REASON_SCOPE_GONE, /* the task's scope was closed */
+	REASON_NO_MEMORY, /* no storage for the task's state */
+	REASON_SETUP_TRACE, /* tracing a process that is being set up, or a foreign one */
+	REASON_ARGS_UNREADABLE, /* argv could not be read when the program had been loaded */
+	REASON_EXEC_DEPTH, /* more interpreters than MAX_EXEC_LEVELS */
+};
+
+enum object_kind {
+	OBJECT_NONE,
+	OBJECT_PATH,
+	OBJECT_ADDRESS,
+	OBJECT_UNIX,
+};
+
+/* A number of one list inside an image's table. */
+struct range {
+	__u32 first;
+	__u32 count;
+};
+
+/* A compiled policy: its entry states; the tables are in maps of their own. */
+struct image {
+	__u32 start[NUM_STARTS];
+	__u32 large; /* the automaton is in dfa_large */
+	__u32 arg_words; /* 0: no clause and no gate looks at argv */
+	__u32 ops; /* bit set of operations that anything names */
+	__u64 labels; /* labels that some clause tests */
+	__u64 arg_start[ARG_WORDS];
+};
+
+/* What holds for all keys that end in one accept set; see package dfa. */
+struct row {
+	__u64 sources;
+	__u64 exec_sources;
+	__u64 lineage;
+	__u64 targets;
+	__u32 tokens; /* index in the image's token table */
+	__u32 exec_args; /* some exec clause or gate here looks at argv */
+	struct range clauses[NUM_OPS];
+	struct range gates[NUM_OPS];
+};
+
+struct clause {
+	__u64 all;
+	__u64 none;
+	__u64 unless_lineage;
+	__u8 unless_gates[MAX_CLAUSE_GATES]; /* gate + 1; 0 ends the list */
+	__s32 arg; /* position in the argv set, or -1 */
+	__s16 target; /* bit in row.targets, or -1 */
+	__u8 effect;
+	__u8 pad;
+};
+
+struct gate_ref {
+	__s32 arg; /* as in struct clause */
+	__s16 exit; /* status to wait for, or -1 */
+	__u8 gate;
+	__u8 arm; /* else the event makes the gate stale */
+};
+
+struct arg_set {
+	__u64 words[ARG_WORDS];
+};
+
+/* Transition tables: next[state * 256 + byte]. The large one is 4 MiB, the most
+ * that kernel 6.1 allows for one map value. */
+struct dfa_small {
+	__u16 next[STATES_SMALL * 256];
+};
+
+struct dfa_large {
+	__u16 next[STATES_LARGE * 256];
+};
+
+/* A file for as long as it exists: names come and go. */
+struct file_id {
+	__u64 ino;
+	__u32 dev; /* the kernel's own encoding of the device number */
+	__u32 generation;
+};
+
+struct scope {
+	__u32 generation; /* 0: the slot is free */
+	__u32 image;
+	__u32 flags;
+	__u32 pad;
+	__u64 clock; /* epochs of gates */
+	__u64 armed[MAX_GATES];
+	__u64 stale[MAX_GATES];
+	__u64 denied, notified, lost;
+};
+
+/* Files that mean something to a scope. Apart from struct scope, because the daemon
+ * changes them while the programs count there. */
+struct scope_files {
+	/* Outside the rules. */
+	struct file_id feedback, guest;
+	/* While a self-test runs, the file whose opening is denied. */
+	struct file_id probe;
+};
+
+struct pending {
+	__u64 epoch;
+	__u32 gate;
+	__u32 exit;
+};
+
+/* A thread group in a scope. */
+struct process {
+	__u64 id;
+	__u64 labels;
+	__u64 lineage;
+	__u32 scope;
+	__u32 generation;
+	__u32 flags;
+	__u32 pending_count;
+	__u64 ancestors[MAX_ANCESTORS]; /* nearest first */
+	struct pending pending[MAX_PENDING];
+};
+
+struct file_key {
+	struct file_id id;
+	__u32 scope;
+	__u32 generation;
+};
+
+struct file_state {
+	__u64 labels;
+	__u64 flags;
+};
+
+/* Host-wide state that outlives the daemon. */
+struct host {
+	__u32 abi;
+	__u32 strays; /* tasks that were moved out of their scope's cgroup */
+	__u64 next_process;
+	__u64 root_ino; /* the host's root directory */
+	__u32 root_dev;
+	__u32 renames; /* invalidates what was remembered of paths */
+};
+
+/* One record of the ring buffer; its object and then its argv follow. */
+struct record {
+	__u64 time; /* CLOCK_BOOTTIME, ns */
+	__u64 process;
+	__u64 labels;
+	__u64 ancestors[MAX_ANCESTORS];
+	__u32 scope;
+	__u32 generation;
+	__u32 clause;
+	__u32 row;
+	__u32 tgid;
+	__u32 object_size;
+	__u32 args_size;
+	__u8 kind;
+	__u8 effect;
+	__u8 op;
+	__u8 reason;
+	__u8 object_kind;
+	__u8 args_cut;
+	__u8 setup;
+	__u8 protocol;
+	char comm[16];
+	__u8 pad[4];
+};
+
+/* The bounds that Go needs: bpf2go makes constants of enumerators, not of macros. */
+enum limits {
+	LIMIT_ABI = ABI_VERSION,
+	LIMIT_SCOPES = MAX_SCOPES,
+	LIMIT_IMAGES = MAX_IMAGES,
+	LIMIT_LABELS = MAX_LABELS,
+	LIMIT_GATES = MAX_GATES,
+	LIMIT_CLAUSES = MAX_CLAUSES,
+	LIMIT_CLAUSE_GATES = MAX_CLAUSE_GATES,
+	LIMIT_STATES_SMALL = STATES_SMALL,
+	LIMIT_STATES_LARGE = STATES_LARGE,
+	LIMIT_ARG_POSITIONS = ARG_WORDS * 64,
+	LIMIT_SCRATCHES_PER_CPU = SCRATCHES_PER_CPU,
+};
+
+_Static_assert(sizeof(struct row) == 200, "row");
+_Static_assert(sizeof(struct clause) == 40, "clause");
+_Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
+_Static_assert(sizeof(struct file_key) == 24, "file_key");
+_Static_assert(sizeof(struct record) == 208, "record");
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+
+/*
+ * The one object: hooks in the files included at the end, everything that they
+ * decide with in the headers, one concern each.
+ */
+#include "scope.bpf.h"
+#include "identity.bpf.h"
+#include "labels.bpf.h"
+#include "match.bpf.h"
+#include "decide.bpf.h"
+#include "argv.bpf.h"
+#include "emit.bpf.h"
+#include "twin.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#include "exec.bpf.c"
+#include "file.bpf.c"
+#include "socket.bpf.c"
+#include "task.bpf.c"

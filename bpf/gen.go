@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bpf holds the programs that enforce, compiled and committed, and the Go
+// types of everything that they share with the engine (abi.h). It is generated
+// but for this file: "go generate ./bpf" needs clang-14, and gives the same bytes
+// in every directory. Only package engine/kernel imports it.
+//
+// amd64 only: argv is found through the registers of a system call.
+package bpf
+
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target amd64 -go-package bpf -output-stem enforcer -type image -type row -type clause -type gate_ref -type arg_set -type range -type scope -type scope_files -type process -type file_id -type file_key -type file_state -type host -type record -type limits Enforcer enforcer.bpf.c -- -O2 -g -mcpu=v3 -Iheaders -Wall -Werror
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target amd64 -go-package bpf -output-stem prober Prober prober.bpf.c -- -O2 -g -mcpu=v3 -Iheaders -Wall -Werror

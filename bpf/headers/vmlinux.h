@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel types that the programs touch, and of them only the fields that
+ * they touch: CO-RE finds both by name in the running kernel's BTF, so order
+ * and size here mean nothing. See headers/README.md.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u8 u8;
+typedef __s8 s8;
+typedef __u16 u16;
+typedef __s16 s16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* Numbers of the kernel's ABI (include/uapi/linux/bpf.h). */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_INNER_MAP = 1 << 12,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
+
+/* Found by value in the running kernel: the slot moves between versions. */
+enum cgroup_bpf_attach_type {
+	CGROUP_SYSCTL = 1,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct qstr {
+	u32 len;
+	const unsigned char *name;
+};
+
+struct super_block {
+	u32 s_dev;
+	unsigned long s_magic;
+};
+
+struct inode {
+	u16 i_mode;
+	unsigned long i_ino;
+	u32 i_generation;
+	unsigned int i_nlink;
+	struct super_block *i_sb;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+	struct super_block *d_sb;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+	struct super_block *mnt_sb;
+	int mnt_flags;
+};
+
+/* Private to fs/, but in BTF. */
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+	struct list_head mnt_mounts;
+	struct list_head mnt_child;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	unsigned int f_mode;
+	unsigned int f_flags;
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct iattr {
+	unsigned int ia_valid;
+};
+
+struct fs_struct {
+	struct path root, pwd;
+};
+
+struct mnt_namespace {
+	struct mount *root;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
+struct signal_struct {
+	atomic_t live;
+	int group_exit_code;
+	unsigned int flags;
+};
+
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+};
+
+struct bpf_prog;
+
+struct bpf_prog_array_item {
+	struct bpf_prog *prog;
+};
+
+struct bpf_prog_array {
+	struct bpf_prog_array_item items[1];
+};
+
+struct cgroup_bpf {
+	struct bpf_prog_array *effective[64];
+};
+
+struct cgroup {
+	struct cgroup_bpf bpf;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+	unsigned int flags;
+	unsigned int ptrace;
+	int exit_code;
+	int pid, tgid;
+	struct task_struct *group_leader;
+	struct task_struct *real_parent;
+	struct mm_struct *mm;
+	struct fs_struct *fs;
+	struct nsproxy *nsproxy;
+	struct signal_struct *signal;
+	struct css_set *cgroups;
+	char comm[16];
+};
+
+struct linux_binprm {
+	struct file *file;
+	int argc;
+	const char *filename;
+	const char *interp;
+};
+
+/* x86-64; argv of execve and execveat is read through it. */
+struct pt_regs {
+	unsigned long r10, dx, cx, si, di, bx, orig_ax;
+};
+
+struct sockaddr {
+	u16 sa_family;
+};
+
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be16 skc_dport;
+	u16 skc_family;
+	struct in6_addr skc_v6_daddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_type;
+	u16 sk_protocol;
+};
+
+struct sockaddr_un {
+	u16 sun_family;
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[0];
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
+	struct path path;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct msghdr {
+	void *msg_name;
+	int msg_namelen;
+};
+
+/* Only ever behind a pointer. */
+struct bpf_sysctl;
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Every map. All are pinned, so that policies stay in force without
+ * the daemon and the next daemon finds them.
+ */
+#ifndef ACTPLANE_MAPS_H
+#define ACTPLANE_MAPS_H
+
+#include "prelude.bpf.h"
+
+/* One element; see struct host. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct host);
+} hosts SEC(".maps");
+
+/* By slot. Written by the daemon when a scope comes and goes, by the programs in
+ * between (gates, counters). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SCOPES);
+	__type(key, u32);
+	__type(value, struct scope);
+} scopes SEC(".maps");
+
+/* By slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SCOPES);
+	__type(key, u32);
+	__type(value, struct scope_files);
+} scope_files SEC(".maps");
+
+/* cgroup id to slot: where a task that nobody has seen yet belongs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_SCOPES);
+	__type(key, u64);
+	__type(value, u32);
+} scopes_by_cgroup SEC(".maps");
+
+/* On the leader of each thread group in a scope: membership does not end when a
+ * task is moved to another cgroup. Goes with the task. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct process);
+} processes SEC(".maps");
+
+/* What a thread remembers between the hooks of one exec, and of its last write. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+/* A pool of buffers, too large for the stack. Per CPU would not do, since another
+ * task can run on this CPU in the middle of a program; task storage would not
+ * either, since 11 KiB are not always to be had without waiting. The loader sets
+ * the size: SCRATCHES_PER_CPU for each possible CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SCRATCHES_PER_CPU);
+	__type(key, u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* Labels and marks of files, by identity and scope. When it is full, the scope
+ * is saturated: a file without an entry then counts as carrying every label. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_FILES);
+	__type(key, struct file_key);
+	__type(value, struct file_state);
+} files SEC(".maps");
+
+/* What happened. Records that do not fit are counted in their scope. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_SIZE);
+} records SEC(".maps");
+
+/* Images, by image slot. Each table is a map of its own, as long as its policy
+ * needs; a slot is filled completely before a scope names it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_IMAGES);
+	__type(key, u32);
+	__type(value, struct image);
+} images SEC(".maps");
+
+#define IMAGE_TABLE(name, value_type)                         \
+	struct name##_table {                                 \
+		__uint(type, BPF_MAP_TYPE_ARRAY);             \
+		__uint(map_flags, BPF_F_INNER_MAP);           \
+		__uint(max_entries, 1);                       \
+		__type(key, u32);                             \
+		__type(value, value_type);                    \
+	};                                                    \
+	struct {                                              \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);     \
+		__uint(max_entries, MAX_IMAGES);              \
+		__type(key, u32);                             \
+		__array(values, struct name##_table);         \
+	} name SEC(".maps");                                  \
+	/* Makes clang describe the type in full. */          \
+	const value_type *type_of_##name __attribute__((unused))
+
+IMAGE_TABLE(dfa_small, struct dfa_small);
+IMAGE_TABLE(dfa_large, struct dfa_large);
+IMAGE_TABLE(state_rows, u32); /* state to row */
+IMAGE_TABLE(rows, struct row);
+IMAGE_TABLE(candidates, u32); /* the rows' lists of clauses */
+IMAGE_TABLE(clauses, struct clause);
+IMAGE_TABLE(gate_refs, struct gate_ref);
+IMAGE_TABLE(tokens, struct arg_set);
+
+/* table_entry returns element INDEX of an image's TABLE, or NULL. */
+#define table_entry(table, image, index)                                  \
+	({                                                                \
+		u32 image_ = (image), index_ = (index);                   \
+		void *map_ = bpf_map_lookup_elem(&table, &image_);        \
+		map_ ? bpf_map_lookup_elem(map_, &index_) : NULL;         \
+	})
+
+#endif

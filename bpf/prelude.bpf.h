@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What every other file needs: kernel types, helpers, the ABI, and the buffers
+ * of a program and of a thread. */
+#ifndef ACTPLANE_PRELUDE_H
+#define ACTPLANE_PRELUDE_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "abi.h"
+
+#define EPERM 1
+#define SIGKILL 9
+
+/* Clang knows when a value is small and drops a plain "&", and with it the proof
+ * that the verifier wants to see. */
+#define BOUND(variable, mask) asm volatile("%0 &= %1" : "+r"(variable) : "i"(mask))
+
+/* How a program of one level of an exec (a script, then its interpreter) was
+ * matched, until the kernel has completed the exec or given it up. */
+struct exec_level {
+	u64 labels; /* L: the process's and the program's, sources included */
+	u32 row; /* by resolved path */
+	u32 name_row; /* by the name invoked */
+	s32 argc; /* the kernel's count at this level */
+	u32 trusted; /* may arm gates and count as lineage */
+};
+
+struct exec_state {
+	u32 image; /* that the rows below are of */
+	u32 levels;
+	u32 args_read; /* all of argv has been seen */
+	u32 args_size;
+	u32 args_cut;
+	u32 pad;
+	struct arg_set reached; /* argv positions */
+	struct exec_level level[MAX_EXEC_LEVELS];
+};
+
+/* The last write that was found allowed: the same again needs no second look. */
+struct last_write {
+	u64 dentry, mount, inode;
+	u64 labels, clock;
+	u32 renames, image;
+};
+
+/* Of a thread, since it is needed in more than one hook of one system call, or
+ * while a program sleeps. */
+struct thread {
+	char key[ARG_PIECE + 64]; /* a piece of argv, and zeros behind it */
+	struct exec_state exec;
+	struct last_write last_write;
+	char args[ARGS_SIZE + ARG_PIECE];
+};
+
+/* Of a program, while it runs; see acquire. */
+struct scratch {
+	u64 busy;
+	/* A path is written from the end towards the start, and ends before
+	 * PATH_SIZE - 1. What is behind it stays zero: the automaton reads 64
+	 * bytes at a time. */
+	char path[PATH_SIZE + NAME_SIZE];
+	char name[NAME_SIZE + 64]; /* other keys, and zeros behind them */
+	/* One after the other, as they are written out. */
+	struct record record;
+	char data[PATH_SIZE + ARGS_SIZE];
+};
+
+#endif

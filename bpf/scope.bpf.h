@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Is this task in a scope, and in which? */
+#ifndef ACTPLANE_SCOPE_H
+#define ACTPLANE_SCOPE_H
+
+#include "maps.bpf.h"
+
+/* What a hook works with, and what it found. */
+struct act {
+	struct process *process;
+	struct scope *scope;
+	struct scratch *scratch;
+	u64 labels; /* L: the process's, and what the event would bring in */
+	u64 targets; /* exec: target sets that hold */
+	u32 image;
+	u32 row; /* the deciding row */
+	u32 clause;
+	u32 object; /* offset of the object's text in scratch->path, or its size */
+	u8 effect;
+	u8 op; /* of the deciding clause */
+	u8 reason;
+	u8 object_kind;
+	u8 protocol;
+	u8 name_row; /* exec: the row came from the name invoked */
+};
+
+static __always_inline struct host *host_state(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&hosts, &zero);
+}
+
+/*
+ * marked is the filter that every task on the host passes through: a do-nothing
+ * cgroup program is attached to each scope's cgroup, and the kernel keeps the
+ * programs in effect in every cgroup below it too. Somebody else's program of this
+ * type only lets in too many, never too few: the exact answer comes behind it.
+ */
+static __always_inline bool marked(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 slot = bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_SYSCTL);
+
+	return task->cgroups->dfl_cgrp->bpf.effective[slot]->items[0].prog != NULL;
+}
+
+/* process_of must not be called from a sleepable program: kernels from 6.4 on
+ * trust group_leader only under RCU. */
+static __always_inline struct process *process_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&processes, task->group_leader, NULL, 0);
+}
+
+/* slot_by_cgroup returns the slot of the outermost scope around the current
+ * task's cgroup, plus one, or 0. */
+static __noinline u32 slot_by_cgroup(void)
+{
+	for (int level = 1; level <= MAX_CGROUP_DEPTH; level++) {
+		u64 id = bpf_get_current_ancestor_cgroup_id(level);
+		u32 *slot;
+
+		if (!id)
+			break;
+		slot = bpf_map_lookup_elem(&scopes_by_cgroup, &id);
+		if (slot)
+			return *slot + 1;
+	}
+	return 0;
+}
+
+/* adopt makes a process of a scope out of a task that came from outside of every
+ * scope: runc's init, or runc's exec. It is in setup. */
+static __noinline struct process *adopt(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct host *host = host_state();
+	struct process *process;
+	struct scope *scope;
+	u32 slot = slot_by_cgroup();
+
+	if (!slot || !host)
+		return NULL;
+	slot--;
+	scope = bpf_map_lookup_elem(&scopes, &slot);
+	if (!scope)
+		return NULL;
+	process = bpf_task_storage_get(&processes, task->group_leader, NULL,
+				       BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!process)
+		return NULL;
+	process->scope = slot;
+	process->flags = PROCESS_SETUP;
+	process->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
+	process->generation = scope->generation; /* last: makes it valid */
+	return process;
+}
+
+enum membership {
+	OUTSIDE,
+	INSIDE,
+	REFUSED, /* inside, and its state cannot be had: deny */
+};
+
+/* enter fills in ACT for the current task. */
+static __always_inline enum membership enter(struct act *act)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct host *host = host_state();
+	u32 slot;
+
+	if (!marked() && !(host && host->strays))
+		return OUTSIDE;
+	act->process = process_of(task);
+	if (!act->process) {
+		act->process = adopt();
+		if (!act->process)
+			return slot_by_cgroup() ? REFUSED : OUTSIDE;
+	}
+	slot = act->process->scope;
+	act->scope = bpf_map_lookup_elem(&scopes, &slot);
+	if (!act->scope || act->scope->generation != act->process->generation)
+		return REFUSED;
+	act->image = act->scope->image;
+	act->labels = act->process->labels;
+	return INSIDE;
+}
+
+static __always_inline struct scope_files *files_of(struct act *act)
+{
+	u32 slot = act->process->scope;
+
+	return bpf_map_lookup_elem(&scope_files, &slot);
+}
+
+static __always_inline bool in_setup(struct act *act)
+{
+	return act->process->flags & PROCESS_SETUP;
+}
+
+/*
+ * leaves_setup tells whether an exec now would end the setup: when the task's root
+ * is no longer the host's. Where a scope keeps the host's root, any exec does.
+ */
+static __always_inline bool leaves_setup(struct act *act)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct host *host = host_state();
+	struct inode *root = BPF_CORE_READ(task, fs, root.dentry, d_inode);
+
+	if (act->scope->flags & SCOPE_HOST_ROOT || !host)
+		return true;
+	return BPF_CORE_READ(root, i_ino) != host->root_ino ||
+	       BPF_CORE_READ(root, i_sb, s_dev) != host->root_dev;
+}
+
+/* thread_state returns the current thread's memory; NULL: there is none, deny. */
+static __always_inline struct thread *thread_state(void)
+{
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL,
+				    BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* acquire takes a buffer from the pool for the rest of the program; release gives
+ * it back. NULL: all are taken by programs that were preempted here; deny. */
+static __noinline struct scratch *acquire(void)
+{
+	u32 first = bpf_get_smp_processor_id() * SCRATCHES_PER_CPU;
+
+	for (u32 i = 0; i < SCRATCHES_PER_CPU; i++) {
+		u32 index = first + i;
+		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &index);
+
+		if (scratch && !__sync_val_compare_and_swap(&scratch->busy, 0, 1))
+			return scratch;
+	}
+	return NULL;
+}
+
+static __always_inline void release(struct scratch *scratch)
+{
+	__sync_lock_test_and_set(&scratch->busy, 0);
+}
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+
+/* Processes that begin, end, move, and reach into each other. */
+
+#define SIGNAL_GROUP_EXIT 4
+#define CLONE_THREAD 0x10000
+
+/*
+ * A new process gets its parent's state before it can run, wherever it was cloned
+ * into. Threads share their leader's.
+ */
+static __always_inline bool on_task_alloc(struct task_struct *task, unsigned long flags)
+{
+	struct act act = {};
+	enum membership membership = enter(&act);
+	struct host *host = host_state();
+	struct process *child;
+
+	if (membership != INSIDE || flags & CLONE_THREAD)
+		return membership == REFUSED;
+	child = bpf_task_storage_get(&processes, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!child || !host)
+		return true;
+	child->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
+	child->labels = act.process->labels;
+	child->lineage = act.process->lineage;
+	child->scope = act.process->scope;
+	child->flags = act.process->flags;
+	child->ancestors[0] = act.process->id;
+	for (u32 i = 1; i < MAX_ANCESTORS; i++)
+		child->ancestors[i] = act.process->ancestors[i - 1];
+	child->generation = act.process->generation;
+	return false;
+}
+TWIN(task_alloc, (struct task_struct *task, unsigned long flags), (task, flags))
+
+/* The memory has been copied now, and another thread of the parent may have gained
+ * a label and filled it since task_alloc. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct process *from, *to;
+
+	if (!marked())
+		return 0;
+	from = process_of(parent);
+	to = process_of(child);
+	if (from && to && from != to)
+		__sync_fetch_and_or(&to->labels, from->labels);
+	return 0;
+}
+
+/* Gates that wait for an exit status: only a normal end counts, of the program that
+ * matched, with the epoch of its exec. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
+{
+	struct act act = {};
+	u32 code;
+
+	if (enter(&act) != INSIDE || !act.process->pending_count ||
+	    BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	code = BPF_CORE_READ(task, signal, group_exit_code);
+	if (!(BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT))
+		code = BPF_CORE_READ(task, exit_code);
+	for (u32 i = 0; i < MAX_PENDING; i++) {
+		struct pending *pending = &act.process->pending[i];
+
+		if (i >= act.process->pending_count)
+			break;
+		if (!(code & 0x7f) && (code >> 8 & 0xff) == pending->exit)
+			arm_gate(act.scope, pending->gate, pending->epoch);
+	}
+	act.process->pending_count = 0;
+	return 0;
+}
+
+/* Membership does not end when a task is moved out of its scope's cgroup, but the
+ * marker no longer finds it there: from now on every task is looked up. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path,
+	     struct task_struct *task)
+{
+	u32 slot = bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_SYSCTL);
+	struct host *host = host_state();
+
+	if (host && process_of(task) && !to->bpf.effective[slot]->items[0].prog)
+		__sync_fetch_and_add(&host->strays, 1);
+	return 0;
+}
+
+/* A process in setup still has the host's files open, and what is outside of the
+ * scope is not for the scope's processes to look into. */
+static __always_inline bool on_ptrace_access_check(struct task_struct *target)
+{
+	struct act act = {};
+	struct process *other;
+	bool refused;
+
+	if (!begin(&act, &refused))
+		return refused;
+	other = process_of(target);
+	if (!other || other->scope != act.process->scope ||
+	    other->generation != act.process->generation || other->flags & PROCESS_SETUP)
+		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
+	return end(&act);
+}
+TWIN(ptrace_access_check, (struct task_struct *target, unsigned int mode), (target))
+
+/* The marker of a scope's cgroup; see marked. */
+SEC("cgroup/sysctl")
+int mark_cgroup(struct bpf_sysctl *unused)
+{
+	return 1; /* let the access to /proc/sys go on */
+}
+
+/* bpf2go exports the types that a program's BTF holds. */
+const enum limits *type_of_limits __attribute__((unused));
+
+/* Run by the daemon, once: what the host's root directory is. */
+SEC("syscall")
+int note_host_root(void *unused)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct inode *root = BPF_CORE_READ(task, fs, root.dentry, d_inode);
+	struct host *host = host_state();
+
+	if (!host)
+		return 1;
+	host->root_ino = BPF_CORE_READ(root, i_ino);
+	host->root_dev = BPF_CORE_READ(root, i_sb, s_dev);
+	return 0;
+}
