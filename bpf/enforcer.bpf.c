@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
+//go:build ignore
+
 /*
  * The one object: hooks in the files included at the end, everything that they
  * decide with in the headers, one concern each.

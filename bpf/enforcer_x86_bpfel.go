@@ -167,9 +167,13 @@ type EnforcerScope struct {
 	Denied     uint64
 	Notified   uint64
 	Lost       uint64
-	Feedback   EnforcerFileId
-	Guest      EnforcerFileId
-	Probe      EnforcerFileId
+}
+
+type EnforcerScopeFiles struct {
+	_        structs.HostLayout
+	Feedback EnforcerFileId
+	Guest    EnforcerFileId
+	Probe    EnforcerFileId
 }
 
 type EnforcerScratch struct {
@@ -224,6 +228,7 @@ const (
 	EnforcerMapDfaLarge              = "dfa_large"
 	EnforcerMapDfaSmall              = "dfa_small"
 	EnforcerMapFiles                 = "files"
+	EnforcerMapFilesByScope          = "files_by_scope"
 	EnforcerMapGateRefs              = "gate_refs"
 	EnforcerMapHosts                 = "hosts"
 	EnforcerMapImages                = "images"
@@ -412,6 +417,7 @@ type EnforcerMapSpecs struct {
 	DfaLarge       *ebpf.MapSpec `ebpf:"dfa_large"`
 	DfaSmall       *ebpf.MapSpec `ebpf:"dfa_small"`
 	Files          *ebpf.MapSpec `ebpf:"files"`
+	FilesByScope   *ebpf.MapSpec `ebpf:"files_by_scope"`
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
@@ -466,6 +472,7 @@ type EnforcerMaps struct {
 	DfaLarge       *ebpf.Map `ebpf:"dfa_large"`
 	DfaSmall       *ebpf.Map `ebpf:"dfa_small"`
 	Files          *ebpf.Map `ebpf:"files"`
+	FilesByScope   *ebpf.Map `ebpf:"files_by_scope"`
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
@@ -487,6 +494,7 @@ func (m *EnforcerMaps) Close() error {
 		m.DfaLarge,
 		m.DfaSmall,
 		m.Files,
+		m.FilesByScope,
 		m.GateRefs,
 		m.Hosts,
 		m.Images,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
+//go:build ignore
+
 /*
  * Programs that start. A first look refuses with EPERM, a second one looks at the
  * argv that the kernel really took, which another thread may have changed in

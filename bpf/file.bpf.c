@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
+//go:build ignore
+
 /*
  * Files: opening, the operations on names, attributes, and reading and writing
  * through descriptors that are already open.

@@ -31,7 +31,7 @@ struct {
 	__uint(max_entries, MAX_SCOPES);
 	__type(key, u32);
 	__type(value, struct scope_files);
-} scope_files SEC(".maps");
+} files_by_scope SEC(".maps");
 
 /* cgroup id to slot: where a task that nobody has seen yet belongs. */
 struct {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
+//go:build ignore
+
 /*
  * Whether programs have an effect on this host: each denies one open, which only
  * the prober makes, and the prober looks whether it was denied. Without "bpf" in

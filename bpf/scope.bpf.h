@@ -130,7 +130,7 @@ static __always_inline struct scope_files *files_of(struct act *act)
 {
 	u32 slot = act->process->scope;
 
-	return bpf_map_lookup_elem(&scope_files, &slot);
+	return bpf_map_lookup_elem(&files_by_scope, &slot);
 }
 
 static __always_inline bool in_setup(struct act *act)

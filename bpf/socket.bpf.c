@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
+//go:build ignore
+
 /* Sockets: connections and datagrams to addresses and to Unix sockets. */
 
 #define AF_UNSPEC 0

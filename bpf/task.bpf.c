@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 
+//go:build ignore
+
 /* Processes that begin, end, move, and reach into each other. */
 
 #define SIGNAL_GROUP_EXIT 4
