@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/daemon/daemontest"
+)
+
+// TestMain lets the test binary be the daemon: "fake-daemon SOCKET HOW".
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "fake-daemon" {
+		fakeDaemon(os.Args[2], os.Args[3])
+	}
+	os.Exit(m.Run())
+}
+
+func fakeDaemon(socket, how string) {
+	note := filepath.Join(filepath.Dir(socket), "started")
+	file, _ := os.OpenFile(note, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	fmt.Fprintln(file, os.Getpid())
+	file.Close()
+	engine := &daemontest.Engine{Answer: api.StatusResponse{Tier: "lsm"}}
+	switch how {
+	case "die":
+		fmt.Fprintln(os.Stderr, "noise")
+		fmt.Fprintln(os.Stderr, `time="x" level=fatal msg="BPF LSM is not active; boot with \"lsm=...,bpf\""`)
+		os.Exit(1)
+	case "problem":
+		engine.Answer = api.StatusResponse{Problem: "kernel 5.10 is too old"}
+	case "hang":
+		time.Sleep(time.Minute)
+	}
+	if _, err := engine.Serve(socket); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	time.Sleep(time.Minute) // longer than any test; the tests end it
+	os.Exit(0)
+}
+
+func options(t *testing.T, how string) Options {
+	t.Helper()
+	directory := t.TempDir()
+	socket := filepath.Join(directory, "engine.sock")
+	t.Cleanup(func() {
+		for _, pid := range pids(t, directory) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return Options{Socket: socket, Directory: directory, Program: os.Args[0], Args: []string{"fake-daemon", socket, how},
+		NoSystemd: true, NoCgroup: true}
+}
+
+func pids(t *testing.T, directory string) []int {
+	t.Helper()
+	data, _ := os.ReadFile(filepath.Join(directory, "started"))
+	var list []int
+	for _, word := range strings.Fields(string(data)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, pid)
+	}
+	return list
+}
+
+func TestStartOnDemand(t *testing.T) {
+	options := options(t, "serve")
+	// A pipe such as runc's callers hand over must not stay open in the daemon.
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil { // without O_CLOEXEC
+		t.Fatal(err)
+	}
+	reader := os.NewFile(uintptr(pipe[0]), "pipe")
+	defer reader.Close()
+
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			client, err := Ensure(t.Context(), options)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if client.Status.Tier != "lsm" {
+				t.Errorf("tier %q", client.Status.Tier)
+			}
+			client.Close()
+		}()
+	}
+	wait.Wait()
+	started := pids(t, options.Directory)
+	if len(started) != 1 {
+		t.Fatalf("started %d daemons", len(started))
+	}
+	flags, err := unix.FcntlInt(uintptr(pipe[1]), unix.F_GETFD, 0)
+	if err != nil || flags&unix.FD_CLOEXEC != 0 {
+		t.Errorf("the pipe is no longer inherited: %v", err)
+	}
+	unix.Close(pipe[1])
+	reader.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := reader.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the daemon holds the pipe: %d, %v", n, err)
+	}
+	checkDetached(t, started[0])
+}
+
+func checkDetached(t *testing.T, pid int) {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if fields[1] == strconv.Itoa(os.Getpid()) {
+		t.Error("the daemon is our child")
+	}
+	own, _ := unix.Getsid(0)
+	if fields[3] == strconv.Itoa(own) {
+		t.Error("the daemon is in our session")
+	}
+	if cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); cwd != "/" {
+		t.Errorf("the daemon is in %q", cwd)
+	}
+}
+
+func TestDaemonThatDies(t *testing.T) {
+	began := time.Now()
+	_, err := Ensure(t.Context(), options(t, "die"))
+	var failed *NotStarted
+	if !errors.As(err, &failed) {
+		t.Fatalf("error %v", err)
+	}
+	if want := `BPF LSM is not active; boot with "lsm=...,bpf"`; failed.Reason != want {
+		t.Errorf("reason %q instead of %q", failed.Reason, want)
+	}
+	if spent := time.Since(began); spent > 20*time.Second {
+		t.Errorf("it took %v to see that it is dead", spent)
+	}
+}
+
+func TestDaemonOfNoUse(t *testing.T) {
+	options := options(t, "problem")
+	_, err := Ensure(t.Context(), options)
+	var useless *CannotEnforce
+	if !errors.As(err, &useless) {
+		t.Fatalf("error %v", err)
+	}
+	if want := `actplane engine cannot enforce on this host: kernel 5.10 is too old; run "actplane doctor"`; err.Error() != want {
+		t.Errorf("error %q", err)
+	}
+	for _, pid := range pids(t, options.Directory) {
+		if state := processState(pid); state != "" && state != "Z" {
+			t.Errorf("the daemon was left behind, in state %s", state)
+		}
+	}
+}
+
+func processState(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[0]
+}
+
+func TestDaemonThatHangs(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := Ensure(ctx, options(t, "hang"))
+	if err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNoProgram(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	options := options(t, "serve")
+	options.Program = ""
+	_, err := Ensure(t.Context(), options)
+	if err == nil || !strings.Contains(err.Error(), `run "actplane install"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestConnectStartsNothing(t *testing.T) {
+	options := options(t, "serve")
+	if _, err := Connect(t.Context(), options); err == nil {
+		t.Error("connected to nothing")
+	}
+	if len(pids(t, options.Directory)) != 0 {
+		t.Error("started a daemon")
+	}
+}
+
+func TestMessage(t *testing.T) {
+	for line, want := range map[string]string{
+		`time="t" level=fatal msg="a \"b\"." err=x`: `a "b"`,
+		`actplaned: no BTF`:                         "no BTF",
+		` plain. `:                                  "plain",
+		`x msg="broken`:                             `x msg="broken`,
+		``:                                          "",
+	} {
+		if got := message(line); got != want {
+			t.Errorf("%q: %q instead of %q", line, got, want)
+		}
+	}
+}
