@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The whole entry: "make generate lint test" is what CI runs. docs/testing.md tells
+# what runs where.
+
+KERNEL ?= 6.12
+LSM    ?= bpf
+FILES  ?=
+SCRIPT ?=
+PREFIX ?= /usr/local
+
+# Pinned here and nowhere else; they are no dependencies of the product.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Tracked or about to be; a file that is deleted and not committed is left out.
+sources  = $(wildcard $(shell git ls-files -co --exclude-standard -- $(1)))
+GO_FILES = $(call sources,'*.go')
+C_FILES  = $(filter-out bpf/headers/%,$(call sources,'bpf/*.c' 'bpf/*.h'))
+# By the first line, because commands have no suffix.
+SCRIPTS  = $(shell grep -lsE '^\#!.*\b(ba|da)?sh$$|^\# shellcheck shell=' $(call sources,. ':!*.go' ':!*.o' ':!*.md'))
+
+export GOFLAGS ?= -buildvcs=false
+
+.DEFAULT_GOAL := build
+.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all bench demo install vm clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: ## static binaries in bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+
+generate: ## BPF objects and protocol code, which are committed
+	@integration/vm/packages clang-14 llvm-14 protobuf-compiler
+	go generate ./...
+
+fmt: ## format Go and C
+	gofmt -w $(GO_FILES)
+	$(if $(C_FILES),clang-format-14 -i $(C_FILES))
+
+lint: lint-c lint-sh lint-go ## formats, clang-format, shellcheck, vet, staticcheck
+
+lint-c:
+	@integration/vm/packages clang-format-14
+	$(if $(C_FILES),@clang-format-14 --dry-run -Werror $(C_FILES))
+
+lint-sh:
+	@integration/vm/packages shellcheck
+	@shellcheck -x -P SCRIPTDIR $(SCRIPTS)
+
+lint-go:
+	@unformatted=$$(gofmt -l $(GO_FILES)); test -z "$$unformatted" || { echo "gofmt would change:" $$unformatted; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+test: ## everything native, and one kernel in the VM on both tiers (KERNEL=6.12)
+	integration/vm/test $(KERNEL)
+
+test-all: ## everything native with the race detector, and every kernel
+	RACE=1 integration/vm/test 6.1 6.12 new 5.10
+
+bench: ## decisions and the event pipeline, natively
+	go test -run='^$$' -bench=. -benchmem ./...
+
+demo: build ## a real agent container under a policy
+	examples/quickstart/demo
+
+install: build ## binaries to PREFIX/bin, and the runtime "actplane" to Docker (root)
+	bin/actplane install --prefix $(PREFIX)
+
+vm: build ## run SCRIPT=file in the Docker VM [KERNEL=6.12 LSM=bpf|nobpf FILES=folder]
+	@test -n "$(SCRIPT)" || { echo 'usage: make vm SCRIPT=file [KERNEL=6.12] [LSM=bpf|nobpf] [FILES=folder]'; exit 2; }
+	@KERNEL=$(KERNEL) LSM=$(LSM) FILES=$(FILES) integration/vm/docker $(SCRIPT)
+
+clean: ## what was built in the tree; the cache of kernels and machines stays
+	rm -rf bin
