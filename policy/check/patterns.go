@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/pattern"
+	"github.com/actplane/actplane/policy/syntax"
+)
+
+// pattern validates a pattern and gives it its canonical text.
+func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern, bool) {
+	out := ir.Pattern{Kind: kind, Any: p.Any}
+	if p.Any {
+		return out, true
+	}
+	var relative bool
+	var err error
+	switch kind {
+	case ir.File:
+		out.Text, relative, err = pattern.File(p.Text, l.Workspace)
+	case ir.ExecProgram:
+		out.Text, relative, err = pattern.Exec(p.Text, l.Workspace)
+	case ir.Endpoint:
+		var e pattern.Endpoint
+		e, err = pattern.ParseEndpoint(p.Text, l.Workspace)
+		out.Text, relative = e.Text, e.Relative
+		if out.Text == "*" {
+			out.Any, out.Text = true, ""
+		}
+	}
+	if err != nil {
+		c.badPattern(l, p.Span, p.Text, err)
+		return out, false
+	}
+	if relative && l.Assumed && !l.assumed {
+		l.assumed = true
+		c.report(l.Text.New(diag.AssumedWorkspace, p.Span, "no workspace is given, so relative patterns are taken from /").
+			WithHint("add `workspace: DIR` to the file, or give one to the command"))
+	}
+	return out, true
+}
+
+func (c *checker) argument(l *layer, a syntax.Name) bool {
+	if err := pattern.Arg(a.Text); err != nil {
+		c.badPattern(l, a.Span, a.Text, err)
+		return false
+	}
+	return true
+}
+
+func (c *checker) badPattern(l *layer, at diag.Span, text string, err error) {
+	var p *pattern.Error
+	if !errors.As(err, &p) {
+		c.report(l.Text.New(diag.BadGlob, at, "%v", err))
+		return
+	}
+	if p.Kind == pattern.HostName {
+		c.report(l.Text.New(diag.NotSupported, at, "not supported by this version: host names in endpoint patterns (%q)", text).
+			WithHint("write addresses, or one of the sets @loopback, @private, @public, @linklocal, @metadata"))
+		return
+	}
+	d := l.Text.New(codeOf(p.Kind), at, "%s", p.Msg)
+	d.Hint = p.Hint
+	c.report(d)
+}
+
+func codeOf(k pattern.ErrorKind) diag.Code {
+	switch k {
+	case pattern.NeverMatches:
+		return diag.NeverMatches
+	case pattern.NotExpanded:
+		return diag.NotExpanded
+	case pattern.BadAddress:
+		return diag.BadAddress
+	case pattern.BadPort:
+		return diag.BadPort
+	case pattern.UnknownSet:
+		return diag.UnknownSet
+	case pattern.TooManyAlternatives:
+		return diag.OverLimit
+	}
+	return diag.BadGlob
+}
+
+// opOf returns the operation of a word of the grammar.
+func opOf(word string) ir.Op {
+	switch word {
+	case "open":
+		return ir.Open
+	case "read":
+		return ir.Read
+	case "write":
+		return ir.Write
+	case "append":
+		return ir.Append
+	case "unlink":
+		return ir.Unlink
+	case "connect":
+		return ir.Connect
+	case "bind":
+		return ir.Bind
+	case "send":
+		return ir.Send
+	case "recv":
+		return ir.Recv
+	}
+	return ir.Exec
+}
+
+// kindOf returns the kind of the objects of an operation.
+func kindOf(op ir.Op) ir.Kind {
+	switch op {
+	case ir.Exec:
+		return ir.ExecProgram
+	case ir.Connect, ir.Bind, ir.Send, ir.Recv:
+		return ir.Endpoint
+	}
+	return ir.File
+}
+
+func kindOfWord(word string) ir.Kind {
+	switch word {
+	case "exec":
+		return ir.ExecProgram
+	case "endpoint":
+		return ir.Endpoint
+	}
+	return ir.File
+}
+
+func wordOfKind(k ir.Kind) string {
+	switch k {
+	case ir.ExecProgram:
+		return "exec"
+	case ir.Endpoint:
+		return "endpoint"
+	}
+	return "file"
+}

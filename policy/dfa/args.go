@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dfa
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// args gives the token sequences of clauses and gates their positions. A
+// sequence that another begins with shares that one's positions: reaching a
+// position does not depend on what may follow.
+type args struct {
+	last   map[string]int // of each sequence, also of each beginning of one
+	tokens [][]string     // the sequences that have positions
+	count  int
+}
+
+func sequenceKey(seq []string) string { return strings.Join(seq, "\x00") }
+
+func assignArgs(p *ir.Program) *args {
+	a := &args{last: map[string]int{}}
+	var all [][]string
+	collect := func(seq []string) {
+		if len(seq) > 0 {
+			all = append(all, seq)
+		}
+	}
+	for _, c := range p.Clauses {
+		collect(c.Args)
+	}
+	for _, g := range p.Gates {
+		collect(g.After.Args)
+		for _, e := range g.Since {
+			collect(e.Args)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y []string) int { return len(y) - len(x) })
+	for _, seq := range all {
+		if _, ok := a.last[sequenceKey(seq)]; ok {
+			continue
+		}
+		for i := range seq {
+			if key := sequenceKey(seq[:i+1]); !a.has(key) {
+				a.last[key] = a.count + i
+			}
+		}
+		a.count += len(seq)
+		a.tokens = append(a.tokens, seq)
+	}
+	return a
+}
+
+func (a *args) has(key string) bool {
+	_, ok := a.last[key]
+	return ok
+}
+
+// position returns the position of a sequence's last token, -1 for none.
+func (a *args) position(seq []string) int {
+	if len(seq) == 0 {
+		return -1
+	}
+	return a.last[sequenceKey(seq)]
+}
+
+func (a *args) words() int { return (a.count + 63) / 64 }
+
+// starts returns the set of first positions.
+func (a *args) starts() []uint64 {
+	set := make([]uint64, a.words())
+	at := 0
+	for _, seq := range a.tokens {
+		set[at/64] |= 1 << (at % 64)
+		at += len(seq)
+	}
+	return set
+}
+
+// byToken returns the positions of each distinct token glob.
+func (a *args) byToken() (globs []string, positions [][]int) {
+	index := map[string]int{}
+	at := 0
+	for _, seq := range a.tokens {
+		for _, t := range seq {
+			i, ok := index[t]
+			if !ok {
+				i = len(globs)
+				index[t] = i
+				globs = append(globs, t)
+				positions = append(positions, nil)
+			}
+			positions[i] = append(positions[i], at)
+			at++
+		}
+	}
+	return globs, positions
+}

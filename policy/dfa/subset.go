@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dfa
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/pattern"
+)
+
+// maxRawStates and maxSteps bound the construction, so that patterns that blow
+// up end in an error within a second and not in a full memory. The automaton
+// shrinks when it is minimised, hence the factor.
+const (
+	maxRawStates = 4 * ir.MaxStates
+	maxSteps     = 1 << 26
+)
+
+// raw is a deterministic automaton before minimisation. State 0 is Dead.
+type raw struct {
+	classOf [256]uint8
+	bytes   []byte // one byte of each class
+	next    []int32
+	row     []int32 // by state
+	start   [NumStarts]int32
+}
+
+// rowFunc returns the row of the keys of one kind that match exactly a set of
+// patterns, which is sorted.
+type rowFunc func(kind Start, patterns []int32) (int32, error)
+
+// determinize runs the subset construction from all entries.
+func determinize(nfas [NumStarts]*nfa, rowOf rowFunc) (*raw, error) {
+	all := map[pattern.Range]int{}
+	for _, n := range nfas {
+		for _, r := range slices.SortedFunc(maps.Keys(n.ranges), compareRanges) {
+			if _, ok := all[r]; !ok {
+				all[r] = len(all)
+			}
+		}
+	}
+	out := &raw{row: []int32{NoRow}}
+	var count int
+	out.classOf, count = classes(all)
+	out.bytes = make([]byte, count)
+	for b := 255; b >= 0; b-- {
+		out.bytes[out.classOf[b]] = byte(b)
+	}
+	out.next = make([]int32, count)
+	steps := 0
+	for kind, n := range nfas {
+		c := newConstruction(Start(kind), n, out, rowOf, &steps)
+		if err := c.run(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func compareRanges(a, b pattern.Range) int {
+	if c := int(a.Lo) - int(b.Lo); c != 0 {
+		return c
+	}
+	return int(a.Hi) - int(b.Hi)
+}
+
+// construction is the subset construction from one entry. Sets of states of
+// different entries never meet, but in Dead.
+type construction struct {
+	kind    Start
+	nfa     *nfa
+	out     *raw
+	rowOf   rowFunc
+	steps   *int
+	closure [][]int32
+	classOf [256]uint8
+	over    map[pattern.Range][]uint8 // the classes of each range
+	sets    map[string]int32
+	members [][]int32 // by state, from the first of this entry
+	first   int32
+	rows    map[string]int32
+	mark    []int32
+	stamp   int32
+	key     []byte
+}
+
+func newConstruction(kind Start, n *nfa, out *raw, rowOf rowFunc, steps *int) *construction {
+	c := &construction{
+		kind: kind, nfa: n, out: out, rowOf: rowOf, steps: steps,
+		closure: n.closures(),
+		over:    map[pattern.Range][]uint8{},
+		sets:    map[string]int32{},
+		rows:    map[string]int32{},
+		mark:    make([]int32, len(n.states)),
+		first:   int32(len(out.row)),
+	}
+	c.classOf, _ = classes(n.ranges)
+	for r := range n.ranges {
+		var set [256]bool
+		for b := int(r.Lo); b <= int(r.Hi); b++ {
+			if class := c.classOf[b]; !set[class] {
+				set[class] = true
+				c.over[r] = append(c.over[r], class)
+			}
+		}
+	}
+	return c
+}
+
+func (c *construction) run() error {
+	start, err := c.state([]int32{0})
+	if err != nil {
+		return err
+	}
+	c.out.start[c.kind] = start
+	count := len(c.out.bytes)
+	buckets := make([][]int32, 256)
+	targets := make([]int32, 256)
+	for at := c.first; int(at) < len(c.out.row); at++ {
+		for i := range buckets {
+			buckets[i] = buckets[i][:0]
+		}
+		for _, s := range c.members[at-c.first] {
+			for _, e := range c.nfa.states[s].edges {
+				over := c.over[e.over]
+				*c.steps += len(over)
+				for _, class := range over {
+					buckets[class] = append(buckets[class], e.to)
+				}
+			}
+		}
+		for class, bucket := range buckets {
+			if targets[class], err = c.state(bucket); err != nil {
+				return err
+			}
+		}
+		row := c.out.next[int(at)*count : int(at+1)*count]
+		for class, b := range c.out.bytes {
+			row[class] = targets[c.classOf[b]]
+		}
+		if c.kind != Address {
+			row[c.out.classOf[0]] = at
+		}
+	}
+	return nil
+}
+
+// state returns the state for the closure of a set, which it makes if need be.
+func (c *construction) state(set []int32) (int32, error) {
+	if len(set) == 0 {
+		return Dead, nil
+	}
+	c.stamp++
+	var members []int32
+	for _, s := range set {
+		*c.steps += len(c.closure[s])
+		for _, m := range c.closure[s] {
+			if c.mark[m] != c.stamp {
+				c.mark[m] = c.stamp
+				members = append(members, m)
+			}
+		}
+	}
+	if len(members) == 0 {
+		return Dead, nil
+	}
+	if *c.steps > maxSteps {
+		return 0, &LimitError{What: "automaton states", Figure: len(c.out.row), Limit: ir.MaxStates, More: true}
+	}
+	slices.Sort(members)
+	key := c.encode(members)
+	if s, ok := c.sets[string(key)]; ok {
+		return s, nil
+	}
+	if len(c.out.row) == maxRawStates {
+		return 0, &LimitError{What: "automaton states", Figure: maxRawStates, Limit: ir.MaxStates, More: true}
+	}
+	s := int32(len(c.out.row))
+	c.sets[string(key)] = s
+	row, err := c.row(members)
+	if err != nil {
+		return 0, err
+	}
+	c.members = append(c.members, members)
+	c.out.row = append(c.out.row, row)
+	c.out.next = append(c.out.next, make([]int32, len(c.out.bytes))...)
+	return s, nil
+}
+
+func (c *construction) row(members []int32) (int32, error) {
+	var accept []int32
+	for _, m := range members {
+		accept = append(accept, c.nfa.states[m].accept...)
+	}
+	if len(accept) == 0 {
+		return NoRow, nil
+	}
+	slices.Sort(accept)
+	accept = slices.Compact(accept)
+	key := string(c.encode(accept))
+	if row, ok := c.rows[key]; ok {
+		return row, nil
+	}
+	row, err := c.rowOf(c.kind, accept)
+	c.rows[key] = row
+	return row, err
+}
+
+func (c *construction) encode(set []int32) []byte {
+	c.key = c.key[:0]
+	for _, s := range set {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(s))
+	}
+	return c.key
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dfa
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/pattern"
+)
+
+// validate checks that a program is one that package check could have made.
+// Programs also come from files; an index out of range must end here.
+func validate(p *ir.Program) error {
+	for _, l := range []struct {
+		what          string
+		figure, limit int
+	}{
+		{"labels", len(p.Labels), ir.MaxLabels},
+		{"lineage conditions", len(p.Lineages), ir.MaxLineages},
+		{"gates", len(p.Gates), ir.MaxGates},
+		{"clauses", len(p.Clauses), ir.MaxClauses},
+	} {
+		if l.figure > l.limit {
+			return &LimitError{What: l.what, Figure: l.figure, Limit: l.limit}
+		}
+	}
+	for i, s := range p.Sources {
+		if s.Label < 0 || s.Label >= len(p.Labels) {
+			return fmt.Errorf("source %d: label %d does not exist", i, s.Label)
+		}
+		if err := validPattern(s.Pattern, s.Pattern.Kind); err != nil {
+			return fmt.Errorf("source %d: %w", i, err)
+		}
+	}
+	for i, l := range p.Lineages {
+		if err := validPattern(l, ir.ExecProgram); err != nil {
+			return fmt.Errorf("lineage condition %d: %w", i, err)
+		}
+	}
+	for i, g := range p.Gates {
+		if err := validGate(g); err != nil {
+			return fmt.Errorf("gate %d: %w", i, err)
+		}
+	}
+	for i := range p.Clauses {
+		if err := validClause(p, &p.Clauses[i]); err != nil {
+			return fmt.Errorf("clause %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func validGate(g ir.Gate) error {
+	if g.Exit < -1 || g.Exit > 255 || g.Exit >= 0 && g.After.Op != ir.Exec {
+		return fmt.Errorf("exit status %d is out of range", g.Exit)
+	}
+	if err := validEvent(g.After); err != nil {
+		return err
+	}
+	for _, e := range g.Since {
+		if err := validEvent(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validEvent(e ir.Event) error {
+	switch e.Op {
+	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Unlink:
+	default:
+		return fmt.Errorf("operation %d is no event of a gate", e.Op)
+	}
+	return validObject(e.Op, e.Pattern, e.Args)
+}
+
+func validObject(op ir.Op, p ir.Pattern, args []string) error {
+	if err := validPattern(p, KindOf(op)); err != nil {
+		return err
+	}
+	if len(args) > 0 && op != ir.Exec {
+		return fmt.Errorf("operation %d has no argv", op)
+	}
+	for _, a := range args {
+		if err := noNUL(a); err != nil {
+			return err
+		}
+		if err := pattern.Arg(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validClause(p *ir.Program, c *ir.Clause) error {
+	switch c.Op {
+	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send:
+	default:
+		return fmt.Errorf("operation %d is not supported", c.Op)
+	}
+	switch c.Effect {
+	case ir.Notify, ir.Block, ir.Kill:
+	default:
+		return fmt.Errorf("effect %d is not supported", c.Effect)
+	}
+	if c.Rule < 0 || c.Rule >= len(p.Rules) {
+		return fmt.Errorf("rule %d does not exist", c.Rule)
+	}
+	if err := validObject(c.Op, c.Pattern, c.Args); err != nil {
+		return err
+	}
+	known := ^uint64(0)
+	if n := len(p.Labels); n < 64 {
+		known = 1<<n - 1
+	}
+	for _, t := range c.If {
+		// A term that contradicts itself may name a label that isn't there.
+		if (t.All|t.None)&^known != 0 && t.All&t.None == 0 {
+			return fmt.Errorf("a condition names a label that does not exist")
+		}
+	}
+	return validUnless(p, c)
+}
+
+func validUnless(p *ir.Program, c *ir.Clause) error {
+	for _, t := range c.Unless.Targets {
+		if err := validPattern(t.Pattern, KindOf(c.Op)); err != nil {
+			return err
+		}
+	}
+	for _, l := range c.Unless.Lineages {
+		if l < 0 || l >= len(p.Lineages) {
+			return fmt.Errorf("lineage condition %d does not exist", l)
+		}
+	}
+	if n := len(c.Unless.Gates); n > ir.MaxClauseGates {
+		return &LimitError{What: "after conditions on one clause", Figure: n, Limit: ir.MaxClauseGates}
+	}
+	for _, g := range c.Unless.Gates {
+		if g < 0 || g >= len(p.Gates) {
+			return fmt.Errorf("gate %d does not exist", g)
+		}
+	}
+	return nil
+}
+
+// KindOf returns the kind of the objects of an operation.
+func KindOf(op ir.Op) ir.Kind {
+	switch op {
+	case ir.Exec:
+		return ir.ExecProgram
+	case ir.Connect, ir.Bind, ir.Send, ir.Recv:
+		return ir.Endpoint
+	}
+	return ir.File
+}
+
+func baseName(p ir.Pattern) bool {
+	return p.Kind == ir.ExecProgram && !strings.Contains(p.Text, "/")
+}
+
+func validPattern(p ir.Pattern, kind ir.Kind) error {
+	if p.Kind != kind || kind > ir.Endpoint {
+		return fmt.Errorf("pattern %q is of the wrong kind", p.Text)
+	}
+	if p.Any {
+		if p.Text != "" {
+			return fmt.Errorf("pattern any has the text %q", p.Text)
+		}
+		return nil
+	}
+	if err := noNUL(p.Text); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case kind == ir.Endpoint:
+		_, err = pattern.ParseEndpoint(p.Text, "/")
+	case baseName(p):
+		_, err = pattern.Glob(p.Text, pattern.Name)
+	default:
+		_, err = pattern.Glob(p.Text, pattern.Path)
+	}
+	if err == nil && p.Text == "" {
+		err = fmt.Errorf("pattern is empty")
+	}
+	return err
+}
+
+func noNUL(s string) error {
+	if strings.IndexByte(s, 0) >= 0 {
+		return fmt.Errorf("pattern %q has a NUL", s)
+	}
+	return nil
+}

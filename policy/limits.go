@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+var (
+	limitKeys      = []string{"pids", "memory", "cpus", "capabilities", "no_new_privileges"}
+	capabilityKeys = []string{"drop", "add"}
+)
+
+// capabilityNames are the kernel's, without CAP_.
+var capabilityNames = strings.Fields(`
+AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN
+DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID IPC_LOCK IPC_OWNER KILL LEASE
+LINUX_IMMUTABLE MAC_ADMIN MAC_OVERRIDE MKNOD NET_ADMIN NET_BIND_SERVICE
+NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYSLOG SYS_ADMIN
+SYS_BOOT SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO
+SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM`)
+
+// limits reads `limits:`.
+func (r *reader) limits(n *yaml.Node) ir.Limits {
+	var out ir.Limits
+	r.mapping(n, "limits", func(key, value *yaml.Node) {
+		switch key.Value {
+		case "pids":
+			v, err := strconv.ParseInt(value.Value, 10, 64)
+			if value.Kind != yaml.ScalarNode || err != nil || v < 1 || v > 1<<22 {
+				r.badLimit(value, "pids", "write a number from 1 to 4194304")
+				return
+			}
+			out.Pids = v
+		case "memory":
+			v, ok := parseMemory(value.Value)
+			if value.Kind != yaml.ScalarNode || !ok {
+				r.badLimit(value, "memory", "write bytes, or a number with a unit: 512MiB, 2GiB")
+				return
+			}
+			out.Memory = v
+		case "cpus":
+			v, err := strconv.ParseFloat(value.Value, 64)
+			if value.Kind != yaml.ScalarNode || err != nil || !(v >= 0.01 && v <= 4096) {
+				r.badLimit(value, "cpus", "write a number such as 2 or 0.5")
+				return
+			}
+			out.CPUs = v
+		case "capabilities":
+			out.Capabilities = r.capabilities(value)
+		case "no_new_privileges":
+			if value.ShortTag() != "!!bool" || value.Decode(&out.NoNewPrivileges) != nil {
+				r.badLimit(value, "no_new_privileges", "write true or false")
+			}
+		default:
+			r.unknownKey(key, "limits.", limitKeys, nil)
+		}
+	})
+	return out
+}
+
+func (r *reader) badLimit(n *yaml.Node, what, hint string) {
+	if n.Kind == yaml.ScalarNode {
+		r.report(diag.BadLimit, n, "%q is no value for limits.%s", n.Value, what).Hint = hint
+		return
+	}
+	r.report(diag.BadLimit, n, "%s is no value for limits.%s", kindName(n), what).Hint = hint
+}
+
+// parseMemory reads bytes: a number, with a unit or without. KiB, Ki and k are
+// 1024 as with Docker, KB is 1000.
+func parseMemory(s string) (int64, bool) {
+	digits := strings.TrimRight(s, "KMGTkmgtiBb ")
+	v, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(v > 0) || strings.Trim(digits, "0123456789.") != "" {
+		return 0, false
+	}
+	unit := strings.ToUpper(strings.TrimSpace(s[len(digits):]))
+	if unit == "" || unit == "B" {
+		return int64(v), v == math.Trunc(v) && v < math.MaxInt64
+	}
+	power := strings.IndexByte("KMGT", unit[0]) + 1
+	base := 1024.0
+	switch unit[1:] {
+	case "", "I", "IB":
+	case "B":
+		base = 1000
+	default:
+		return 0, false
+	}
+	v *= math.Pow(base, float64(power))
+	return int64(v), power > 0 && v >= 1 && v < math.MaxInt64
+}
+
+func (r *reader) capabilities(n *yaml.Node) *ir.Capabilities {
+	out := &ir.Capabilities{}
+	r.mapping(n, "limits.capabilities", func(key, value *yaml.Node) {
+		switch key.Value {
+		case "drop":
+			out.Drop = r.capabilityList(value, true)
+		case "add":
+			out.Add = r.capabilityList(value, false)
+		default:
+			r.unknownKey(key, "limits.capabilities.", capabilityKeys, nil)
+		}
+	})
+	return out
+}
+
+func (r *reader) capabilityList(n *yaml.Node, all bool) []string {
+	if n.Kind != yaml.SequenceNode {
+		r.report(diag.BadLimit, n, "capabilities are a list, not %s", kindName(n)).Hint = "write [CHOWN, SETUID]"
+		return nil
+	}
+	var out []string
+	for _, item := range n.Content {
+		item = resolve(item)
+		name := strings.TrimPrefix(strings.ToUpper(item.Value), "CAP_")
+		switch {
+		case item.Kind == yaml.ScalarNode && name == "ALL" && all:
+			out = append(out, "ALL")
+		case item.Kind == yaml.ScalarNode && known(name):
+			out = append(out, "CAP_"+name)
+		case name == "ALL":
+			r.report(diag.BadLimit, item, "ALL cannot be added").Hint = "name the capabilities that are needed"
+		default:
+			d := r.report(diag.BadLimit, item, "%q is no capability", item.Value)
+			if s := diag.Suggest(name, capabilityNames); s != "" {
+				d.Hint = "did you mean \"" + s + "\"?"
+			}
+		}
+	}
+	return out
+}
+
+func known(capability string) bool {
+	for _, n := range capabilityNames {
+		if n == capability {
+			return true
+		}
+	}
+	return false
+}

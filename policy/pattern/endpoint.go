@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pattern
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Endpoint is a parsed endpoint pattern.
+type Endpoint struct {
+	// Text is the canonical form.
+	Text string
+	// Addresses are the alternatives over the 18 bytes of an address key (16 of
+	// the address, IPv4 as ::ffff:a.b.c.d, and 2 of the port); none for a
+	// pattern of Unix sockets.
+	Addresses [][]Elem
+	// Unix are the alternatives over the path, or @ and name, of a Unix socket.
+	Unix [][]Elem
+	// Relative tells that a Unix socket path was put under the workspace.
+	Relative bool
+}
+
+// AnyEndpoint matches every address and every Unix socket.
+func AnyEndpoint() Endpoint {
+	all, _ := lookupSet("@any")
+	return Endpoint{Text: "*", Addresses: addresses(all, 0, maxPort), Unix: [][]Elem{{{Kind: AnyStar}}}}
+}
+
+const maxPort = 65535
+
+// ParseEndpoint reads an endpoint pattern in the form of the language.
+func ParseEndpoint(text, workspace string) (Endpoint, error) {
+	if text == "*" {
+		return AnyEndpoint(), nil
+	}
+	if rest, ok := strings.CutPrefix(text, "unix:"); ok {
+		return parseUnix(rest, workspace)
+	}
+	host, port, err := splitPort(text)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	lo, hi, err := parsePort(port)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	canonical, ranges, err := parseHost(host)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	switch {
+	case port == "":
+		lo = 0
+	case lo == hi:
+		canonical += ":" + strconv.Itoa(lo)
+	default:
+		canonical += ":" + strconv.Itoa(lo) + "-" + strconv.Itoa(hi)
+	}
+	return Endpoint{Text: canonical, Addresses: addresses(ranges, lo, hi)}, nil
+}
+
+func parseUnix(rest, workspace string) (Endpoint, error) {
+	if rest == "*" {
+		return Endpoint{Text: "unix:*", Unix: [][]Elem{{{Kind: AnyStar}}}}, nil
+	}
+	if name, ok := strings.CutPrefix(rest, "@"); ok {
+		globs, err := Glob(name, Token)
+		if err != nil {
+			return Endpoint{}, err
+		}
+		for i := range globs {
+			globs[i] = slices.Insert(globs[i], 0, literal('@'))
+		}
+		return Endpoint{Text: "unix:@" + name, Unix: globs}, nil
+	}
+	path, relative, err := File(rest, workspace)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	globs, err := Glob(path, Path)
+	return Endpoint{Text: "unix:" + path, Unix: globs, Relative: relative}, err
+}
+
+// splitPort cuts off what follows the colon of a port. IPv6 addresses have
+// colons of their own; with a port they stand in brackets.
+func splitPort(text string) (host, port string, err error) {
+	if text == "" {
+		return "", "", errorf(NeverMatches, "write any to match everything", "an empty pattern matches nothing")
+	}
+	if text[0] == '[' {
+		end := strings.IndexByte(text, ']')
+		if end < 0 {
+			return "", "", errorf(BadAddress, "write [ADDRESS]:PORT", "the bracket of the address is not closed")
+		}
+		host, rest := text[1:end], text[end+1:]
+		if bits, _, _ := strings.Cut(rest, ":"); strings.HasPrefix(bits, "/") && !strings.Contains(host, "/") {
+			host, rest = host+bits, rest[len(bits):]
+		}
+		if !strings.Contains(host, ":") {
+			return "", "", errorf(BadAddress, "brackets are for IPv6 addresses only", "%q is no IPv6 address", host)
+		}
+		if rest != "" && rest[0] != ':' || rest == ":" {
+			return "", "", errorf(BadPort, "write [ADDRESS]:PORT", "%q after the address is no port", rest)
+		}
+		return host, strings.TrimPrefix(rest, ":"), nil
+	}
+	if strings.Count(text, ":") != 1 {
+		return text, "", nil
+	}
+	host, port, _ = strings.Cut(text, ":")
+	if port == "" {
+		return "", "", errorf(BadPort, "", "the port after the colon is missing")
+	}
+	return host, port, nil
+}
+
+func parsePort(s string) (lo, hi int, err error) {
+	if s == "" {
+		return 1, maxPort, nil
+	}
+	from, to, isRange := strings.Cut(s, "-")
+	if !isRange {
+		to = from
+	}
+	lo, okLo := portNumber(from)
+	hi, okHi := portNumber(to)
+	switch {
+	case !okLo || !okHi:
+		return 0, 0, errorf(BadPort, "ports are numbers from 1 to 65535, ranges LOW-HIGH", "%q is no port", s)
+	case lo > hi:
+		return 0, 0, errorf(BadPort, "did you mean "+strconv.Itoa(hi)+"-"+strconv.Itoa(lo)+"?", "the port range %s runs backwards", s)
+	}
+	return lo, hi, nil
+}
+
+func portNumber(s string) (int, bool) {
+	if s == "" || len(s) > 5 || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 1 && n <= maxPort
+}
+
+func parseHost(host string) (canonical string, ranges []addrRange, err error) {
+	switch {
+	case host == "*":
+		set, _ := lookupSet("@any")
+		return "*", set, nil
+	case host == "":
+		return "", nil, errorf(BadAddress, `for any address write "*:PORT"`, "the address before the port is missing")
+	case host[0] == '@':
+		set, ok := lookupSet(host)
+		if !ok || host == "@any" {
+			return "", nil, errorf(UnknownSet, "the sets are "+strings.Join(SetNames(), ", "), "%q is no set of addresses", host)
+		}
+		return host, set, nil
+	case strings.Trim(host, "0123456789.") == "" && strings.HasSuffix(host, "."):
+		return dottedPrefix(host)
+	case strings.Contains(host, "/"):
+		return cidr(host)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" {
+		addr = addr.Unmap()
+		return prefixRange(netip.PrefixFrom(addr, addr.BitLen()))
+	}
+	return "", nil, notAnAddress(host)
+}
+
+func notAnAddress(host string) error {
+	switch {
+	case strings.Contains(host, "%"):
+		return errorf(BadAddress, "leave out %…: addresses are matched on every interface", "%q names an interface", host)
+	case strings.Trim(host, "0123456789.*") == "" && strings.Contains(host, "*"):
+		return errorf(BadAddress, "write a prefix that ends in a dot, such as 10.0., or a CIDR such as 10.0.0.0/16",
+			"%q is no address", host)
+	case strings.Trim(host, "0123456789.") == "":
+		return errorf(BadAddress, "an address has four numbers from 0 to 255; a prefix ends in a dot, such as 10.0.",
+			"%q is no address", host)
+	case strings.Contains(host, ":"):
+		return errorf(BadAddress, "IPv6 with a port is written [ADDRESS]:PORT", "%q is no IPv6 address", host)
+	case strings.ContainsAny(host, " \t/@\\"):
+		return errorf(BadAddress, "", "%q is no address", host)
+	}
+	return errorf(HostName, "write its addresses", "host names")
+}
+
+// dottedPrefix reads 10. or 10.0. or 10.0.0. as the network it is.
+func dottedPrefix(host string) (string, []addrRange, error) {
+	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
+	var a [4]byte
+	for i, p := range parts {
+		n, err := strconv.Atoi(p)
+		if i > 2 || err != nil || n > 255 || len(p) > 1 && p[0] == '0' {
+			return "", nil, errorf(BadAddress, "a prefix has one to three numbers from 0 to 255, each followed by a dot", "%q is no address prefix", host)
+		}
+		a[i] = byte(n)
+	}
+	return prefixRange(netip.PrefixFrom(netip.AddrFrom4(a), 8*len(parts)))
+}
+
+func cidr(host string) (string, []addrRange, error) {
+	address, bits, _ := strings.Cut(host, "/")
+	addr, err := netip.ParseAddr(address)
+	if err != nil || addr.Zone() != "" {
+		return "", nil, errorf(BadAddress, "a network is written ADDRESS/BITS, such as 10.0.0.0/8", "%q is no network: %q is no address", host, address)
+	}
+	n, err := strconv.Atoi(bits)
+	if err != nil || n < 0 || n > addr.BitLen() || bits != strconv.Itoa(n) {
+		return "", nil, errorf(BadAddress, "the prefix length of this address is 0 to "+strconv.Itoa(addr.BitLen()),
+			"%q is no network: %q is no prefix length", host, bits)
+	}
+	if addr.Is4In6() && n >= 96 {
+		addr, n = addr.Unmap(), n-96
+	}
+	return prefixRange(netip.PrefixFrom(addr, n).Masked())
+}
+
+func prefixRange(p netip.Prefix) (string, []addrRange, error) {
+	text := p.String()
+	if p.IsSingleIP() {
+		text = p.Addr().String()
+	}
+	if p.Addr().Is6() {
+		text = "[" + text + "]"
+	}
+	r := rangeOf(p)
+	if p.Addr().Is6() { // IPv6 patterns don't reach into the mapped IPv4 addresses
+		return text, subtract([]addrRange{r}, mapped()), nil
+	}
+	return text, []addrRange{r}, nil
+}

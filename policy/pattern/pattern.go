@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pattern knows what the patterns of the language mean: globs over
+// paths, names and tokens, and endpoints. It validates them, gives them a
+// canonical text, and turns them into elements, of which package dfa builds its
+// automaton.
+//
+// Patterns match bytes. `?` and classes match one character: a UTF-8 sequence,
+// or a single byte that no such sequence begins with.
+package pattern
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Range is a range of bytes, both ends included.
+type Range struct{ Lo, Hi byte }
+
+// Elem is one step of a pattern.
+type Elem struct {
+	Kind ElemKind
+	// Seqs, for Lit: alternatives, each a sequence of byte ranges.
+	Seqs [][]Range
+}
+
+// ElemKind tells the steps apart.
+type ElemKind uint8
+
+// The steps.
+const (
+	Lit     ElemKind = iota // one of Seqs
+	Star                    // any bytes but /
+	AnyStar                 // any bytes
+	OptDeep                 // nothing, or any bytes and a /
+	OptTail                 // nothing, or a / and any bytes; the last step
+)
+
+// Error says what is wrong with a pattern.
+type Error struct {
+	Kind ErrorKind
+	Msg  string
+	Hint string
+}
+
+// ErrorKind tells the errors apart, for their codes.
+type ErrorKind uint8
+
+// The errors.
+const (
+	BadGlob ErrorKind = iota
+	NeverMatches
+	NotExpanded
+	BadAddress
+	BadPort
+	UnknownSet
+	HostName
+	TooManyAlternatives
+)
+
+func (e *Error) Error() string { return e.Msg }
+
+func errorf(kind ErrorKind, hint, format string, args ...any) *Error {
+	return &Error{Kind: kind, Hint: hint, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Mode is what a glob is matched against.
+type Mode uint8
+
+// The modes.
+const (
+	Path  Mode = iota // an absolute path: wildcards stop at /, ** does not
+	Name              // a base name
+	Token             // an argv element or abstract socket name: no separators
+)
+
+// MaxAlternatives bounds what the braces of one pattern expand to.
+const MaxAlternatives = 1024
+
+// Glob returns the elements of each alternative of a canonical glob.
+func Glob(text string, mode Mode) ([][]Elem, error) {
+	alternatives, err := expand(text)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]Elem, 0, len(alternatives))
+	for _, a := range alternatives {
+		elems, err := elements(a, mode)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, elems)
+	}
+	return out, nil
+}
+
+// elements parses a glob without alternatives.
+func elements(s string, mode Mode) ([]Elem, error) {
+	if mode == Path && strings.HasPrefix(s, "**/") {
+		s = "/" + s
+	}
+	var out []Elem
+	for i := 0; i < len(s); {
+		switch c := s[i]; c {
+		case '*':
+			var e Elem
+			e, i = star(s, i, mode, &out)
+			out = append(out, e)
+		case '?':
+			out = append(out, anyChar(mode))
+			i++
+		case '[':
+			e, next, err := class(s, i, mode)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, e)
+			i = next
+		case '\\':
+			if i+1 == len(s) {
+				return nil, errorf(BadGlob, `a backslash itself is written \\\\`, "pattern %q ends in a lone backslash", s)
+			}
+			out = append(out, literal(s[i+1]))
+			i += 2
+		default:
+			out = append(out, literal(c))
+			i++
+		}
+	}
+	return out, nil
+}
+
+func literal(c byte) Elem { return Elem{Kind: Lit, Seqs: [][]Range{{{c, c}}}} }
+
+// star reads a run of asterisks. In a path, ** that makes up a whole segment
+// stands for any number of segments, none included; it may take back the slash
+// before it from out.
+func star(s string, i int, mode Mode, out *[]Elem) (Elem, int) {
+	end := i
+	for end < len(s) && s[end] == '*' {
+		end++
+	}
+	switch {
+	case mode == Name:
+		return Elem{Kind: Star}, end
+	case mode == Token:
+		return Elem{Kind: AnyStar}, end
+	case end == i+1:
+		return Elem{Kind: Star}, end
+	}
+	if i > 0 && s[i-1] != '/' || end < len(s) && s[end] != '/' {
+		return Elem{Kind: AnyStar}, end
+	}
+	for { // a/**/**/b is a/**/b
+		next := end
+		for next++; next < len(s) && s[next] == '*'; {
+			next++
+		}
+		if next < end+3 || next < len(s) && s[next] != '/' {
+			break
+		}
+		end = next
+	}
+	switch {
+	case end < len(s):
+		return Elem{Kind: OptDeep}, end + 1
+	case i > 1:
+		*out = (*out)[:len(*out)-1]
+		return Elem{Kind: OptTail}, end
+	}
+	return Elem{Kind: AnyStar}, end
+}
+
+// expand replaces braces by their alternatives: a{b,c}d is abd and acd. Braces
+// without a comma are plain characters.
+func expand(s string) ([]string, error) {
+	if !strings.Contains(s, "{") {
+		return []string{s}, nil
+	}
+	return expandUpTo(s, MaxAlternatives, 0)
+}
+
+const maxBraceDepth = 16
+
+func expandUpTo(s string, limit, depth int) ([]string, error) {
+	open, parts, end, err := firstBrace(s)
+	if err != nil {
+		return nil, err
+	}
+	if open < 0 {
+		return []string{s}, nil
+	}
+	if depth > maxBraceDepth {
+		return nil, errorf(BadGlob, "", "braces are nested more than %d deep", maxBraceDepth)
+	}
+	tails, err := expandUpTo(s[end:], limit, depth)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, p := range parts {
+		heads, err := expandUpTo(p, limit, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if len(out)+len(heads)*len(tails) > limit {
+			return nil, errorf(TooManyAlternatives, "", "pattern expands to more than %d alternatives", limit)
+		}
+		for _, h := range heads {
+			for _, t := range tails {
+				out = append(out, s[:open]+h+t)
+			}
+		}
+	}
+	return out, nil
+}
+
+// firstBrace finds the first brace expression that has alternatives: where it
+// opens (-1: none), its parts, and where the text after it begins.
+func firstBrace(s string) (open int, parts []string, end int, err error) {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '[':
+			i = skipClass(s, i) - 1
+		case '{':
+			parts, end := braceParts(s, i)
+			if end < 0 {
+				return 0, nil, 0, errorf(BadGlob, `a brace itself is written \{`, "pattern has a { that nothing closes")
+			}
+			if len(parts) > 1 {
+				return i, parts, end, nil
+			}
+			// {x} is plain, but x may have braces of its own: go on inside.
+		}
+	}
+	return -1, nil, 0, nil
+}
+
+func braceParts(s string, open int) (parts []string, end int) {
+	depth, start := 0, open+1
+	for i := open; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '[':
+			i = skipClass(s, i) - 1
+		case '{':
+			depth++
+		case ',':
+			if depth == 1 {
+				parts = append(parts, s[start:i])
+				start = i + 1
+			}
+		case '}':
+			if depth--; depth == 0 {
+				return append(parts, s[start:i]), i + 1
+			}
+		}
+	}
+	return nil, -1
+}
+
+// skipClass returns where the text after the class that opens at i begins; for
+// a class that nothing closes, the end of its [.
+func skipClass(s string, i int) int {
+	j := i + 1
+	if j < len(s) && (s[j] == '!' || s[j] == '^') {
+		j++
+	}
+	for first := true; j < len(s); first = false {
+		switch {
+		case s[j] == ']' && !first:
+			return j + 1
+		case s[j] == '\\':
+			j++
+		}
+		j++
+	}
+	return i + 1
+}

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syntax
+
+import (
+	"strings"
+
+	"github.com/actplane/actplane/policy/diag"
+)
+
+// MaxDepth bounds the nesting of expressions.
+const MaxDepth = 64
+
+// Parse reads a whole policy text. The file holds all declarations that could
+// be read, also when the list has errors.
+func Parse(text *diag.Text) (*File, diag.List) {
+	p := &parser{scanner: scanner{text: text, src: text.Body, fresh: true}, file: &File{}}
+	p.advance()
+	for p.tok.kind != tokEOF {
+		p.declaration()
+	}
+	p.file.Comments = p.comments
+	return p.file, p.errs
+}
+
+type parser struct {
+	scanner
+	tok  token
+	last int // where the token before tok ends
+	file *File
+}
+
+// bailout leaves a declaration or clause that cannot be read further; the
+// error is already reported. Only sync catches it.
+type bailout struct{}
+
+func (p *parser) advance() token {
+	t := p.tok
+	p.last = t.span.End
+	p.tok = p.next()
+	return t
+}
+
+func (p *parser) errorf(code diag.Code, at diag.Span, format string, args ...any) {
+	p.errs = append(p.errs, p.text.New(code, at, format, args...))
+}
+
+// fail reports that something else was expected and gives up.
+func (p *parser) fail(expected string) {
+	if p.tok.kind == tokBad {
+		panic(bailout{}) // the scanner has said it
+	}
+	at := p.tok.span
+	if p.tok.kind == tokEOF && p.last > 0 {
+		// The end is better shown where the text stops than on an empty line.
+		at = diag.Span{Start: p.last - 1, End: p.last}
+	}
+	p.errorf(diag.Unexpected, at, "expected %s, found %s", expected, p.found())
+	panic(bailout{})
+}
+
+func (p *parser) found() string {
+	switch p.tok.kind {
+	case tokEOF:
+		return "the end of the policy"
+	case tokString:
+		return "a string"
+	case tokWord:
+		return `"` + p.tok.text + `"`
+	}
+	return `"` + p.tok.text + `"`
+}
+
+// unknown reports a word that is none of those possible here and gives up.
+func (p *parser) unknown(what string, words ...string) {
+	if p.tok.kind != tokWord {
+		p.fail(what)
+	}
+	d := p.text.New(diag.UnknownWord, p.tok.span, "expected %s, found %q", what, p.tok.text)
+	if s := diag.Suggest(p.tok.text, words); s != "" {
+		d = d.WithHint("did you mean %q?", s)
+	} else if len(words) > 0 {
+		d = d.WithHint("possible here: %s", strings.Join(words, ", "))
+	}
+	p.errs = append(p.errs, d)
+	panic(bailout{})
+}
+
+// guarded runs f and, when it gives up, skips to the next line that can begin a
+// clause or a declaration.
+func (p *parser) guarded(f func()) {
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil:
+		case bailout:
+			p.sync()
+		default:
+			panic(r)
+		}
+	}()
+	f()
+}
+
+func (p *parser) sync() {
+	for {
+		t := p.tok
+		if t.kind == tokEOF || t.first && t.kind == tokWord && t.span.Start >= p.last && (p.startsClause() || contains(declWords, t.text) || t.text == "because") {
+			return
+		}
+		p.advance()
+	}
+}
+
+func (p *parser) is(word string) bool { return p.tok.kind == tokWord && p.tok.text == word }
+
+func (p *parser) accept(word string) bool {
+	if p.is(word) {
+		p.advance()
+		return true
+	}
+	return false
+}
+
+func (p *parser) isOneOf(words []string) bool {
+	return p.tok.kind == tokWord && contains(words, p.tok.text)
+}
+
+func (p *parser) startsClause() bool { return p.isOneOf(effectWords) || p.isOneOf(opWords) }
+
+func (p *parser) name(t token) Name { return Name{Span: t.span, Text: t.text} }
+
+// from returns the span from a start to the end of what was read.
+func (p *parser) from(start int) diag.Span { return diag.Span{Start: start, End: p.last} }
+
+func (p *parser) declaration() {
+	p.guarded(func() {
+		switch {
+		case p.is("source"):
+			p.source()
+		case p.is("rule"):
+			p.rule()
+		case p.is("declassify"), p.is("endorse"):
+			p.transform()
+		case p.is("default"):
+			p.defaultDecl()
+		case p.startsClause(), p.is("because"):
+			t := p.tok
+			p.errs = append(p.errs, p.text.New(diag.Unexpected, t.span, "%q stands outside a rule", t.text).
+				WithHint("begin it with `rule NAME:`"))
+			p.clause(&Rule{})
+		default:
+			p.unknownDeclaration()
+		}
+	})
+}
+
+func (p *parser) unknownDeclaration() {
+	defer func() { // a word that begins no declaration must not be seen again
+		if r := recover(); r != nil {
+			p.advance()
+			panic(r)
+		}
+	}()
+	p.unknown("a declaration", declWords...)
+}
+
+// newName reads a name that the policy gives to something.
+func (p *parser) newName(what string) Name {
+	if p.tok.kind != tokWord {
+		p.fail(what)
+	}
+	t := p.advance()
+	if reserved(t.text) {
+		p.errs = append(p.errs, p.text.New(diag.ReservedWord, t.span, "%q is a word of the language and cannot be %s", t.text, what))
+	}
+	return p.name(t)
+}
+
+func (p *parser) source() {
+	start := p.advance().span.Start
+	s := &Source{Label: p.newName("a label")}
+	if p.tok.kind != tokEqual {
+		p.fail(`"="`)
+	}
+	p.advance()
+	if !p.isOneOf(kindWords) {
+		p.unknown("file, endpoint or exec", kindWords...)
+	}
+	s.Kind = p.name(p.advance())
+	s.Pattern = p.pattern()
+	s.Span = p.from(start)
+	p.file.Sources = append(p.file.Sources, s)
+	p.endOfDeclaration()
+}
+
+// endOfDeclaration wants the next declaration or clause to follow.
+func (p *parser) endOfDeclaration() {
+	if p.tok.kind != tokEOF && !p.tok.first {
+		p.fail("the end of the line")
+	}
+}
+
+func (p *parser) transform() {
+	verb := p.advance()
+	t := &Transform{Verb: p.name(verb), Label: p.newName("a label")}
+	if !p.accept("by") {
+		p.unknown(`"by"`, "by")
+	}
+	if !p.accept("exec") {
+		p.unknown(`"exec"`, "exec")
+	}
+	t.Pattern = p.pattern()
+	t.Span = p.from(verb.span.Start)
+	p.file.Transforms = append(p.file.Transforms, t)
+	p.endOfDeclaration()
+}
+
+func (p *parser) defaultDecl() {
+	start := p.advance().span.Start
+	d := &Default{}
+	if !p.isOneOf(effectWords) {
+		p.unknown("an effect", effectWords...)
+	}
+	d.Effect = p.name(p.advance())
+	if !p.isOneOf(opWords) {
+		p.unknown("an operation", opWords...)
+	}
+	d.Op = p.name(p.advance())
+	d.Span = p.from(start)
+	p.file.Defaults = append(p.file.Defaults, d)
+	p.endOfDeclaration()
+}
+
+func (p *parser) rule() {
+	start := p.advance().span.Start
+	before := len(p.errs)
+	r := &Rule{}
+	p.guarded(func() { // clauses that follow a bad header are still this rule's
+		r.Name = p.newName("a rule's name")
+		if p.tok.kind != tokColon {
+			p.fail(`":" after the rule's name`)
+		}
+		p.advance()
+	})
+	for p.inRule() {
+		p.guarded(func() { p.ruleItem(r) })
+	}
+	r.Span = p.from(start)
+	if len(r.Clauses) == 0 && len(p.errs) == before {
+		p.errs = append(p.errs, p.text.New(diag.EmptyRule, r.Name.Span, "rule %q has no clause", r.Name.Text).
+			WithHint(`add one, such as: block exec "git" "push"`))
+	}
+	p.file.Rules = append(p.file.Rules, r)
+}
+
+// inRule tells whether what follows still belongs to the rule. An unknown word
+// does: more often than not it is a misspelt operation.
+func (p *parser) inRule() bool {
+	return p.tok.kind != tokEOF && !p.isOneOf(declWords)
+}
+
+func (p *parser) ruleItem(r *Rule) {
+	switch {
+	case p.is("because"):
+		p.advance()
+		if p.tok.kind != tokString {
+			p.fail("a string with the reason")
+		}
+		t := p.advance()
+		if r.Because != nil {
+			p.errorf(diag.Unexpected, t.span, "rule %q has a reason already", r.Name.Text)
+		}
+		n := p.name(t)
+		r.Because = &n
+	case p.startsClause():
+		if r.Because != nil {
+			p.errs = append(p.errs, p.text.New(diag.ClauseAfterBecause, p.tok.span, "because ends rule %q, so this clause belongs to no rule", r.Name.Text).
+				WithHint("put because after the last clause, or begin another rule"))
+		}
+		p.clause(r)
+	default:
+		p.unknownItem()
+	}
+}
+
+func (p *parser) unknownItem() {
+	defer func() {
+		if r := recover(); r != nil {
+			p.advance()
+			panic(r)
+		}
+	}()
+	var words []string
+	words = append(words, effectWords...)
+	words = append(words, opWords...)
+	words = append(words, "because", "if", "unless")
+	words = append(words, declWords...)
+	if p.tok.kind == tokWord {
+		d := p.text.New(diag.UnknownWord, p.tok.span, "expected a clause, found %q", p.tok.text)
+		if s := diag.Suggest(p.tok.text, words); s != "" {
+			d = d.WithHint("did you mean %q?", s)
+		} else {
+			d = d.WithHint(`a clause is [effect] operation "pattern", such as: block exec "git" "push"`)
+		}
+		p.errs = append(p.errs, d)
+		panic(bailout{})
+	}
+	p.fail("a clause")
+}
+
+func (p *parser) clause(r *Rule) {
+	if p.is("because") { // outside a rule
+		p.advance()
+		panic(bailout{})
+	}
+	start := p.tok.span.Start
+	c := &Clause{}
+	if p.isOneOf(effectWords) {
+		n := p.name(p.advance())
+		c.Effect = &n
+		if n.Text == "ask" && p.accept("hold") {
+			c.Hold = p.duration()
+		}
+	}
+	if !p.isOneOf(opWords) {
+		p.unknown("an operation", opWords...)
+	}
+	c.Op = p.name(p.advance())
+	c.Kind, c.Pattern, c.Args = p.object()
+	if p.accept("if") {
+		c.If = p.or(0)
+	}
+	if p.accept("unless") {
+		c.Unless = p.conds()
+	}
+	c.Span = p.from(start)
+	r.Clauses = append(r.Clauses, c)
+}
+
+func (p *parser) duration() *Name {
+	if p.tok.kind != tokNumber {
+		p.fail("a duration such as 5m")
+	}
+	n := p.name(p.advance())
+	return &n
+}
+
+// object reads `[KIND] PATTERN ARG…`.
+func (p *parser) object() (kind *Name, pattern Pattern, args []Name) {
+	if p.isOneOf(kindWords) {
+		n := p.name(p.advance())
+		kind = &n
+	}
+	pattern = p.pattern()
+	for p.tok.kind == tokString {
+		args = append(args, p.name(p.advance()))
+	}
+	return kind, pattern, args
+}
+
+func (p *parser) pattern() Pattern {
+	switch {
+	case p.tok.kind == tokString:
+		t := p.advance()
+		return Pattern{Span: t.span, Text: t.text}
+	case p.is("any"):
+		return Pattern{Span: p.advance().span, Any: true}
+	case p.tok.kind == tokWord && !p.tok.first:
+		p.errs = append(p.errs, p.text.New(diag.Unexpected, p.tok.span, "expected a pattern, found %q", p.tok.text).
+			WithHint("patterns stand in double quotes: %q", p.tok.text))
+		panic(bailout{})
+	}
+	p.fail("a pattern in quotes, or any")
+	return Pattern{}
+}
+
+func (p *parser) or(depth int) Expr {
+	x := p.and(depth)
+	for p.is("or") {
+		p.advance()
+		y := p.and(depth)
+		x = &Binary{Or: true, X: x, Y: y, Mixed: isAnd(x) || isAnd(y)}
+	}
+	return x
+}
+
+func isAnd(e Expr) bool {
+	b, ok := e.(*Binary)
+	return ok && !b.Or
+}
+
+func (p *parser) and(depth int) Expr {
+	x := p.unary(depth)
+	for p.is("and") {
+		p.advance()
+		x = &Binary{X: x, Y: p.unary(depth)}
+	}
+	return x
+}
+
+func (p *parser) unary(depth int) Expr {
+	if depth > MaxDepth {
+		p.errorf(diag.TooDeep, p.tok.span, "the expression is nested more than %d deep", MaxDepth)
+		panic(bailout{})
+	}
+	switch start := p.tok.span.Start; {
+	case p.is("not"):
+		p.advance()
+		return &Not{X: p.unary(depth + 1), Span: p.from(start)}
+	case p.is("true"):
+		return &True{Span: p.advance().span}
+	case p.tok.kind == tokLeft:
+		p.advance()
+		x := p.or(depth + 1)
+		if p.tok.kind != tokRight {
+			p.fail(`")"`)
+		}
+		p.advance()
+		return &Paren{X: x, Span: p.from(start)}
+	case p.tok.kind == tokWord && !reserved(p.tok.text):
+		return &Label{Name: p.name(p.advance())}
+	}
+	p.fail("a label")
+	return nil
+}
+
+func (p *parser) conds() []*Cond {
+	out := []*Cond{p.cond()}
+	for p.accept("or") {
+		out = append(out, p.cond())
+	}
+	return out
+}
+
+func (p *parser) cond() *Cond {
+	c := &Cond{}
+	start := p.tok.span.Start
+	switch {
+	case p.accept("target"):
+		p.target(c)
+	case p.accept("lineage-includes"):
+		c.Kind = CondLineage
+		if !p.accept("exec") {
+			p.unknown(`"exec"`, "exec")
+		}
+		c.Pattern = p.pattern()
+	case p.accept("after"):
+		c.Kind = CondAfter
+		p.after(c)
+	case p.accept("contract"):
+		c.Kind = CondContract
+		if p.tok.kind != tokWord {
+			p.fail("a contract's name")
+		}
+		c.Contract = p.name(p.advance())
+	case p.accept("run"):
+		c.Kind = CondUnsteered
+		if !p.accept("unsteered") {
+			p.unknown(`"unsteered"`, "unsteered")
+		}
+	default:
+		p.unknown("a condition", condWords...)
+	}
+	c.Span = p.from(start)
+	return c
+}
+
+func (p *parser) target(c *Cond) {
+	c.Kind = CondTarget
+	c.Not = p.accept("not")
+	if p.is("modified") || p.is("signed") {
+		n := p.name(p.advance())
+		c.Property = &n
+		return
+	}
+	c.Pattern = p.pattern()
+}
+
+func (p *parser) after(c *Cond) {
+	c.After = p.event()
+	if p.accept("exits") {
+		if p.tok.kind != tokNumber {
+			p.fail("an exit status")
+		}
+		n := p.name(p.advance())
+		c.Exits = &n
+	}
+	if !p.accept("since") {
+		return
+	}
+	c.Since = append(c.Since, p.event())
+	// `or` goes on with an event here, or with the next condition.
+	for p.is("or") && p.eventFollows() {
+		p.advance()
+		c.Since = append(c.Since, p.event())
+	}
+}
+
+// eventFollows looks past the current token for the name of an operation.
+func (p *parser) eventFollows() bool {
+	ahead := p.scanner
+	ahead.errs, ahead.comments = nil, nil
+	t := ahead.next()
+	return t.kind == tokWord && contains(opWords, t.text)
+}
+
+func (p *parser) event() *Event {
+	start := p.tok.span.Start
+	if !p.isOneOf(opWords) {
+		p.unknown("an event", "exec", "open", "read", "write", "unlink")
+	}
+	e := &Event{Op: p.name(p.advance())}
+	e.Kind, e.Pattern, e.Args = p.object()
+	e.Span = p.from(start)
+	return e
+}
