@@ -79,7 +79,8 @@ func (h *Hook) say(err error, status int) int {
 		}
 		return r
 	}, strings.ToValidUTF8(err.Error(), "?"))
-	fmt.Fprintln(h.Stderr, "actplane: "+line)
+	// No newline: runc puts the whole into the middle of its own sentence.
+	fmt.Fprint(h.Stderr, "actplane: "+line)
 	return status
 }
 
