@@ -13,11 +13,14 @@ import (
 // them stays on one line, shows what it is made of, and cannot end the quotation.
 // A long text keeps its head and its tail, as two quotations.
 func quote(text string, limit int) string {
-	if escaped := escape(text, true); len(escaped) <= limit {
-		return `"` + escaped + `"`
+	// Escaping never shortens, so that a huge text need not be escaped to see.
+	if len(text) <= limit {
+		if escaped := escape(text, true); len(escaped) <= limit {
+			return `"` + escaped + `"`
+		}
 	}
 	// Cut before escaping, so that no escape sequence is cut in half.
-	head, tail := text, text
+	head, tail := shortenEnd(text, limit*2/3), shortenStart(text, limit/3)
 	for len(escape(head, true)) > limit*2/3 {
 		head = shortenEnd(head, limit*2/3)
 	}
@@ -48,8 +51,8 @@ func shortenStart(text string, limit int) string {
 // plain makes text that is not quoted, a policy's own words, fit for one line:
 // white space of any kind becomes one space, what cannot be seen is escaped.
 func plain(text string, limit int) string {
-	text = escape(strings.Join(strings.Fields(text), " "), false)
-	return cut(text, limit)
+	text = cut(text, 8*limit) // huge ones first, for speed
+	return cut(escape(strings.Join(strings.Fields(text), " "), false), limit)
 }
 
 // Printable makes text of several lines fit for a terminal: line breaks and tabs
@@ -119,6 +122,9 @@ func escape(text string, quoted bool) string {
 // alone lets through fillers and variation selectors, in which a name can hide
 // text that a person does not see and a model reads.
 func visible(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= ' ' && r < 0x7f
+	}
 	return unicode.IsPrint(r) &&
 		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -47,7 +47,7 @@ func defaultLimits() limits {
 		send:        5 * time.Second,
 		idle:        30 * time.Second,
 		rate:        100,
-		burst:       200,
+		burst:       500,
 	}
 }
 

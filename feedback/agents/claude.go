@@ -129,6 +129,9 @@ func readClaude(in io.Reader) (claudeInput, error) {
 			return input, nil
 		}
 	}
+	if _, err := decoder.Token(); err != nil {
+		return input, err
+	}
 	if input.event == "" {
 		return input, errors.New("it has no hook_event_name")
 	}

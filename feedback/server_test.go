@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feedback
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeScope is a Scope without an engine. The peer is this test's process.
+type fakeScope struct {
+	*Log
+	peer     Process
+	stranger bool
+	policy   []PolicyDocument
+	status   Status
+}
+
+func (f *fakeScope) Status() Status           { return f.status }
+func (f *fakeScope) Policy() []PolicyDocument { return f.policy }
+
+func (f *fakeScope) Peer(pid int) (Process, bool) {
+	if pid != os.Getpid() || f.stranger {
+		return Process{}, false
+	}
+	return f.peer, true
+}
+
+func newFakeScope() *fakeScope {
+	return &fakeScope{Log: NewLog(LogSize, 0), peer: Process{ID: 30, Ancestors: []uint64{20, 10}}}
+}
+
+// serve starts a server and stops it, with all that it started, when the test ends.
+func serve(t *testing.T, scope Scope, adjust func(*Server)) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "feedback.sock")
+	listener, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(scope, Options{})
+	if adjust != nil {
+		adjust(server)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the server does not stop")
+		}
+	})
+	return path
+}
+
+// request makes one request, and returns the answer's code and body.
+func request(t *testing.T, path, method, target, body string) (int, string) {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", path)
+	}}
+	defer transport.CloseIdleConnections()
+	asked, err := http.NewRequest(method, "http://x"+target, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(asked)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, target, err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind := answer.Header.Get("Content-Type"); kind != "application/json" {
+		t.Errorf("%s %s: content type %q", method, target, kind)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func pageFrom(t *testing.T, path, query string) Page {
+	t.Helper()
+	code, text := request(t, path, "GET", "/v1/feedback?"+query, "")
+	var page Page
+	if err := json.Unmarshal([]byte(text), &page); err != nil || code != 200 {
+		t.Fatalf("%s: %d %s (%v)", query, code, text, err)
+	}
+	return page
+}
+
+func sequences(page Page) string {
+	var numbers []uint64
+	for _, entry := range page.Items {
+		numbers = append(numbers, entry.Sequence)
+	}
+	return fmt.Sprint(numbers)
+}
+
+func TestFeedbackOnTheWire(t *testing.T) {
+	scope := newFakeScope()
+	path := serve(t, scope, nil)
+	item := push()
+	item.Time = time.Date(2026, 11, 30, 2, 12, 1, 0, time.UTC)
+	item.Object = "/tmp/\u009b\u202e\xff<&>"
+	item.Args = nil
+	item.Labels = []string{"AGENT"}
+	item.ClausePosition = "actplane.yaml:7:3"
+	item.Lost = 2
+	scope.Append(item)
+	const want = `{"items":[{"sequence":1,"time":"2026-11-30T02:12:01Z","effect":"block","operation":"exec",` +
+		`"object":"/tmp/\u009b\u202e\ufffd<&>","rule":"no-push",` +
+		"\"because\":\"Pushing needs a human. Open a merge request with `make mr` instead.\"," +
+		`"clause":"block exec \"git\" \"push\" if AGENT","clause_position":"actplane.yaml:7:3","labels":["AGENT"],` +
+		`"process":{"id":"2","comm":"bash"},"lost":2,` +
+		`"message":"ActPlane policy: exec \"/tmp/\\u009b\\u202e\\xff<&>\" was blocked before it ran, by rule \"no-push\" (the process carries label AGENT): ` +
+		"Pushing needs a human. Open a merge request with `make mr` instead.\"}],\"cursor\":1,\"remaining\":0}\n"
+	if code, got := request(t, path, "GET", "/v1/feedback?tree=all", ""); code != 200 || got != want {
+		t.Errorf("got  %d %s\nwant %s", code, got, want)
+	}
+	if code, got := request(t, path, "GET", "/v1/feedback?after=1", ""); code != 200 || got != `{"items":[],"cursor":1,"remaining":0}`+"\n" {
+		t.Errorf("got %d %s", code, got)
+	}
+}
+
+func TestStatusAndPolicy(t *testing.T) {
+	path := serve(t, newFakeScope(), nil)
+	_, got := request(t, path, "GET", "/v1/status", "")
+	const want = `{"id":"","enforcing":false,"tier":"","mode":"","since":"0001-01-01T00:00:00Z","layers":[],` +
+		`"degraded":[],"denied":0,"notified":0,"lost":0}` + "\n"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	scope := newFakeScope()
+	scope.policy = []PolicyDocument{{PolicyLayer{"a.yaml", "00"}, "version: 1\n"}, {PolicyLayer{"b.yaml", "01"}, strings.Repeat("é", maxPolicySize)}}
+	policy, err := NewClient(serve(t, scope, nil)).Policy(t.Context())
+	if err != nil || len(policy.Documents) != 2 || policy.Documents[0].Text != "version: 1\n" || !policy.Cut ||
+		len(policy.Documents[1].Text) > maxPolicySize || strings.Contains(policy.Documents[1].Text, "\ufffd") {
+		t.Errorf("policy %.200v, %v", policy, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	path := serve(t, newFakeScope(), nil)
+	tests := []struct {
+		method, target, body string
+		code                 int
+		says                 string
+	}{
+		{"GET", "/", "", 404, "there is no such path"},
+		{"GET", "/v1/feedback/../status", "", 404, "there is no such path"},
+		{"POST", "/v1/feedback", "", 405, "GET only"},
+		{"DELETE", "/v1/policy", "", 405, "GET only"},
+		{"GET", "/v1/acks", "", 405, "POST only"},
+		{"GET", "/v1/status", "body", 400, "no body"},
+		{"GET", "/v1/feedback?after=-1", "", 400, "after is not a cursor"},
+		{"GET", "/v1/feedback?after=1&after=2", "", 400, "more than once"},
+		{"GET", "/v1/feedback?wait=31s", "", 400, "wait is not a duration"},
+		{"GET", "/v1/feedback?wait=-1s", "", 400, "wait is not a duration"},
+		{"GET", "/v1/feedback?tree=other", "", 400, "neither self nor all"},
+		{"GET", "/v1/feedback?depth=65", "", 400, "depth is not"},
+		{"GET", "/v1/feedback?consumer=a%20b", "", 400, "a consumer's name"},
+		{"GET", "/v1/feedback?consumer=a&after=1", "", 400, "exclude each other"},
+		{"GET", "/v1/feedback?nope%0A=1", "", 400, `no parameter \"nope\\n\"`},
+		{"GET", "/v1/feedback?consumer=" + strings.Repeat("a", 600), "", 400, "longer than"},
+		{"GET", "/v1/feedback?%zz", "", 400, "not of the form"},
+		{"POST", "/v1/acks", "nonsense", 400, "not of the form"},
+		{"POST", "/v1/acks", `{"consumer":"a","cursor":-1}`, 400, "not of the form"},
+		{"POST", "/v1/acks", `{"consumer":"","cursor":1}`, 400, "a consumer's name"},
+		{"POST", "/v1/acks", `{"consumer":"a","cursor":1}`, 409, "no answer with this cursor"},
+		{"POST", "/v1/acks", strings.Repeat(" ", 2000), 400, "not of the form"},
+	}
+	for _, test := range tests {
+		code, text := request(t, path, test.method, test.target, test.body)
+		var failure Failure
+		if json.Unmarshal([]byte(text), &failure) != nil || code != test.code || !strings.Contains(text, test.says) {
+			t.Errorf("%s %.60s: got %d %s, want %d %q", test.method, test.target, code, text, test.code, test.says)
+		}
+	}
+}
+
+func TestProcessTrees(t *testing.T) {
+	log := NewLog(LogSize, 0)
+	for _, process := range []Process{
+		{ID: 10},
+		{ID: 20, Ancestors: []uint64{10}},
+		{ID: 31, Ancestors: []uint64{20, 10}},
+		{ID: 40, Ancestors: []uint64{11, 10}},
+		{ID: 50, Ancestors: []uint64{12}},
+		{ID: 60, Ancestors: []uint64{61, 62}, AncestorsCut: true},
+		{},
+	} {
+		item := push()
+		item.Process = process
+		log.Append(item)
+	}
+	path := serve(t, &fakeScope{Log: log, peer: newFakeScope().peer}, nil)
+	for query, want := range map[string]string{
+		"tree=all":          "[1 2 3 4 5 6 7]",
+		"depth=0":           "[1 6 7]",
+		"depth=1":           "[1 2 3 6 7]",
+		"depth=2":           "[1 2 3 4 6 7]",
+		"depth=64":          "[1 2 3 4 6 7]",
+		"":                  "[1 2 3 4 6 7]",
+		"tree=self&after=2": "[3 4 6 7]",
+	} {
+		if got := pageFrom(t, path, query); sequences(got) != want || got.Cursor != 7 {
+			t.Errorf("%q: got %s, cursor %d, want %s", query, sequences(got), got.Cursor, want)
+		}
+	}
+	path = serve(t, &fakeScope{Log: log, peer: Process{ID: 30}}, nil)
+	if got := sequences(pageFrom(t, path, "depth=3")); got != "[1 6 7]" {
+		t.Errorf("without ancestors: %s", got)
+	}
+	path = serve(t, &fakeScope{Log: log}, nil)
+	if got := sequences(pageFrom(t, path, "depth=0")); got != "[1 2 3 4 5 6 7]" {
+		t.Errorf("a peer of which nothing is known: %s", got)
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	scope := newFakeScope()
+	scope.stranger = true
+	scope.Append(push())
+	path := serve(t, scope, nil)
+	for _, target := range []string{"/v1/feedback", "/v1/status", "/v1/policy", "/"} {
+		if code, text := request(t, path, "GET", target, ""); code != 403 || !strings.Contains(text, "not in the container") {
+			t.Errorf("%s: %d %s", target, code, text)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	scope := newFakeScope()
+	path := serve(t, scope, nil)
+	for range 250 {
+		scope.Append(push())
+	}
+	var after uint64
+	for _, want := range []struct{ items, remaining int }{{100, 150}, {100, 50}, {50, 0}, {0, 0}} {
+		page := pageFrom(t, path, fmt.Sprint("tree=all&after=", after))
+		if len(page.Items) != want.items || page.Remaining != want.remaining {
+			t.Errorf("after %d: %d items, %d remaining", after, len(page.Items), page.Remaining)
+		}
+		after = page.Cursor
+	}
+	big := push()
+	big.Object = strings.Repeat("x", 1<<20)
+	big.Args = strings.Split(strings.Repeat("y ", 10_000), " ")
+	for range 100 {
+		scope.Append(big)
+	}
+	code, text := request(t, path, "GET", "/v1/feedback?tree=all&after=250", "")
+	if code != 200 || len(text) > 2*maxPageBytes || len(text) < maxPageBytes/4 {
+		t.Errorf("%d, %d bytes", code, len(text))
+	}
+}
+
+func TestOldItemsAreDropped(t *testing.T) {
+	scope := newFakeScope()
+	scope.Log = NewLog(10, 5)
+	path := serve(t, scope, nil)
+	for range 100 {
+		scope.Append(push())
+	}
+	page := pageFrom(t, path, "tree=all")
+	if len(page.Items) != 10 || page.Items[9].Sequence != 105 || page.Missed != 95 {
+		t.Errorf("%s, missed %d", sequences(page), page.Missed)
+	}
+	if page := pageFrom(t, path, "tree=all&after=100"); sequences(page) != "[101 102 103 104 105]" || page.Missed != 0 {
+		t.Errorf("%s, missed %d", sequences(page), page.Missed)
+	}
+}
+
+func TestWait(t *testing.T) {
+	scope := newFakeScope()
+	path := serve(t, scope, nil)
+	for _, query := range []string{"depth=1&wait=20s", "depth=1&wait=20s&consumer=a"} {
+		next := scope.Last() + 2
+		got := make(chan Page, 1)
+		go func() {
+			page, err := NewClient(path).Feedback(context.Background(), mustQuery(query, next-2))
+			if err != nil {
+				t.Error(err)
+			}
+			got <- page
+		}()
+		other := push() // of another tree: the waiter sleeps on
+		other.Process = Process{ID: 5, Ancestors: []uint64{4}}
+		scope.Append(other)
+		mine := push()
+		mine.Process = Process{ID: 30, Ancestors: []uint64{20, 10}}
+		scope.Append(mine)
+		page := <-got
+		if len(page.Items) == 0 || page.Items[len(page.Items)-1].Sequence != next {
+			t.Errorf("%s: got %s", query, sequences(page))
+		}
+	}
+	start := time.Now()
+	if page := pageFrom(t, path, fmt.Sprintf("wait=50ms&after=%d", scope.Last())); len(page.Items) > 0 || time.Since(start) < 50*time.Millisecond {
+		t.Errorf("got %s after %s", sequences(page), time.Since(start))
+	}
+}
+
+func mustQuery(raw string, after uint64) Query {
+	query, err := parseQuery(raw)
+	if err != nil {
+		panic(err)
+	}
+	if query.Consumer == "" {
+		query.After = after
+	}
+	return query
+}
+
+func TestConsumers(t *testing.T) {
+	scope := newFakeScope()
+	path := serve(t, scope, nil)
+	client := NewClient(path)
+	scope.Append(push())
+	if page := pageFrom(t, path, "consumer=s1&tree=all"); sequences(page) != "[1]" {
+		t.Errorf("got %s", sequences(page))
+	}
+	if page := pageFrom(t, path, "consumer=s1&tree=all"); len(page.Items) != 0 {
+		t.Errorf("on lease, and yet %s", sequences(page))
+	}
+	if err := client.Ack(t.Context(), Ack{Consumer: "s1", Cursor: 1}); err != nil {
+		t.Error(err)
+	}
+	scope.Append(push())
+	if page := pageFrom(t, path, "consumer=s1&tree=all"); sequences(page) != "[2]" {
+		t.Errorf("got %s", sequences(page))
+	}
+	if page := pageFrom(t, path, "consumer=s2&tree=all"); sequences(page) != "[1 2]" {
+		t.Errorf("got %s", sequences(page))
+	}
+}
+
+// A server that comes back on the same path serves, and a waiter does not keep
+// the first one from going.
+func TestServerComesBack(t *testing.T) {
+	scope := newFakeScope()
+	path := filepath.Join(t.TempDir(), strings.Repeat("long", 50), "feedback.sock")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	near := filepath.Join(t.TempDir(), "s") // a path short enough to connect to
+	if err := os.Symlink(path, near); err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(scope, Options{})
+	for range 3 {
+		listener, err := Listen(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- server.Serve(ctx, listener) }()
+		if page := pageFrom(t, near, ""); len(page.Items) != 0 {
+			t.Error("items from nowhere")
+		}
+		conn, err := net.Dial("unix", near)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, "GET /v1/feedback?wait=30s HTTP/1.1\r\nHost: x\r\n\r\n")
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
+		t.Errorf("the socket: %v %v", info, err)
+	}
+}
+
+func TestServeTellsOfABrokenListener(t *testing.T) {
+	listener, err := Listen(filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := NewServer(newFakeScope(), Options{}).Serve(t.Context(), listener); err == nil {
+		t.Error("no error")
+	}
+	if _, err := Listen("/nonexistent/s"); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	for name, adjust := range map[string]func(*Server){
+		"of all":      func(s *Server) { s.limits.connections = 4 },
+		"of one peer": func(s *Server) { s.limits.perPeer = 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := serve(t, newFakeScope(), adjust)
+			var open []net.Conn
+			for range 4 {
+				open = append(open, dial(t, path))
+			}
+			text, err := io.ReadAll(dial(t, path))
+			if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") || !strings.Contains(string(text), `{"error":"too many connections`) {
+				t.Errorf("got %q, %v", text, err)
+			}
+			for _, conn := range open {
+				conn.Close()
+			}
+			eventually(t, func() bool {
+				_, err := NewClient(path).Status(context.Background())
+				return err == nil
+			})
+		})
+	}
+}
+
+func dial(t *testing.T, path string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func eventually(t *testing.T, true func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !true(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come true")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Clients that say nothing, never end their request, or never read: each is
+// hung up on, and others are served meanwhile.
+func TestStuckClients(t *testing.T) {
+	scope := newFakeScope()
+	scope.policy = []PolicyDocument{{Text: strings.Repeat("x", maxPolicySize)}}
+	path := serve(t, scope, func(s *Server) {
+		s.limits.receive, s.limits.idle, s.limits.send = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+	})
+	silent, slow, unread, idle := dial(t, path), dial(t, path), dial(t, path), dial(t, path)
+	fmt.Fprint(slow, "GET /v1/status HTTP/1.1\r\nHost: ")
+	fmt.Fprint(unread, "GET /v1/policy HTTP/1.1\r\nHost: x\r\n\r\n")
+	fmt.Fprint(idle, "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
+	if _, err := NewClient(path).Status(t.Context()); err != nil {
+		t.Errorf("others are not served: %v", err)
+	}
+	for name, conn := range map[string]net.Conn{"silent": silent, "slow": slow, "idle": idle} {
+		if _, err := io.ReadAll(conn); err != nil {
+			t.Errorf("%s: not hung up on: %v", name, err)
+		}
+	}
+	// The unread one is read only after the server gave up on it.
+	eventually(t, func() bool {
+		_, err := unread.Write([]byte("x"))
+		return err != nil
+	})
+	if text, _ := io.ReadAll(unread); len(text) > maxPolicySize {
+		t.Errorf("the whole answer of %d bytes was kept for a client that did not read", len(text))
+	}
+}
+
+func TestHugeHeaders(t *testing.T) {
+	path := serve(t, newFakeScope(), nil)
+	conn := dial(t, path)
+	go fmt.Fprintf(conn, "GET /v1/status HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 1<<20))
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	if !strings.Contains(line, "431") {
+		t.Errorf("got %q", line)
+	}
+}
+
+func TestRate(t *testing.T) {
+	path := serve(t, newFakeScope(), func(s *Server) {
+		s.limits.burst, s.limits.rate = 3, 1
+		fixed := time.Now()
+		s.now = func() time.Time { return fixed }
+	})
+	for i := range 5 {
+		code, text := request(t, path, "GET", "/v1/status", "")
+		if want := map[bool]int{true: 200, false: 429}[i < 3]; code != want {
+			t.Errorf("request %d: %d %s", i, code, text)
+		}
+	}
+	var b bucket
+	now := time.Now()
+	taken := 0
+	for range 100 {
+		now = now.Add(100 * time.Millisecond)
+		if b.take(now, 5, 2) {
+			taken++
+		}
+	}
+	if taken < 50 || taken > 53 {
+		t.Errorf("%d of 100 requests in 10 s at 5 a second", taken)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	scope := newFakeScope()
+	path := serve(t, scope, func(s *Server) { s.limits.rate, s.limits.burst, s.limits.perPeer = 1e9, 1e9, 64 })
+	var clients sync.WaitGroup
+	counts := make([]int, 201)
+	var mu sync.Mutex
+	for range 8 {
+		clients.Go(func() {
+			client := NewClient(path)
+			for {
+				mu.Lock()
+				enough := counts[200] > 0
+				mu.Unlock()
+				page, err := client.Feedback(context.Background(), Query{Consumer: "session", All: true, Wait: 20 * time.Millisecond})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, entry := range page.Items {
+					mu.Lock()
+					counts[entry.Sequence]++
+					mu.Unlock()
+				}
+				if len(page.Items) > 0 {
+					if err := client.Ack(context.Background(), Ack{Consumer: "session", Cursor: page.Cursor}); err != nil {
+						t.Error(err)
+					}
+				} else if enough {
+					return
+				}
+			}
+		})
+	}
+	for range 200 {
+		scope.Append(push())
+	}
+	clients.Wait()
+	for sequence, count := range counts[1:] {
+		if count != 1 {
+			t.Errorf("item %d was delivered %d times", sequence+1, count)
+		}
+	}
+}
+
+func FuzzParseQuery(f *testing.F) {
+	for _, seed := range []string{"", "after=1&wait=5s&tree=all", "consumer=claude:abc&depth=2", "a=%0a", "wait=1e9h", "after=1&after=2"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		query, err := parseQuery(raw)
+		if err != nil {
+			for _, r := range err.Error() {
+				if !visible(r) {
+					t.Errorf("%q: the error holds %U", raw, r)
+				}
+			}
+			return
+		}
+		if query.Wait < 0 || query.Wait > MaxWait || query.Depth < -1 || query.Depth > maxDepth || len(query.Consumer) > MaxConsumer {
+			t.Errorf("%q: out of bounds: %+v", raw, query)
+		}
+		if again, err := parseQuery(query.Encode()); err != nil || again != query {
+			t.Errorf("%q: %+v became %+v (%v)", raw, query, again, err)
+		}
+	})
+}
