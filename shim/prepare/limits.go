@@ -48,7 +48,7 @@ func keeps(filters []bundle.CapabilityFilter, capability string) bool {
 			dropped = dropped || canonical(name) == capabilityAll || canonical(name) == capability
 		}
 		for _, name := range filter.Add {
-			dropped = dropped && canonical(name) != capability && canonical(name) != capabilityAll
+			dropped = dropped && canonical(name) != capability
 		}
 		if dropped {
 			return false
@@ -113,6 +113,9 @@ func limitKeys() []limitKey {
 				l.Capabilities = &ir.Capabilities{}
 			}
 			l.Capabilities.Add, err = parseCapabilities(text)
+			if contains(l.Capabilities.Add, capabilityAll) {
+				return errors.New("ALL cannot be added; name the capabilities that are needed")
+			}
 			return err
 		}},
 	}

@@ -242,6 +242,7 @@ func TestRefusals(t *testing.T) {
 		{"limit", annotation("limits.memory", "much"), policy, "expected a size"},
 		{"limit below zero", annotation("limits.pids", "-1"), policy, "expected a positive number"},
 		{"capability", annotation("limits.capabilities.drop", "NET_RWA"), policy, `did you mean "CAP_NET_RAW"?`},
+		{"all capabilities", annotation("limits.capabilities.add", "ALL"), policy, "ALL cannot be added"},
 		{"host policy", plain, map[string]string{"etc/policy.d/a.yml": good}, "rename it"},
 		{"host configuration", plain, map[string]string{"etc/config.yaml": "runtime: runc"}, `unknown key "runtime"; did you mean "runtimes"?`},
 		{"host's mode", plain, map[string]string{"etc/config.yaml": "mode: shadow"}, "not supported"},
