@@ -3,7 +3,6 @@
 package feedback
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -157,45 +156,6 @@ func TestStatusAndPolicy(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	path := serve(t, newFakeScope(), nil)
-	tests := []struct {
-		method, target, body string
-		code                 int
-		says                 string
-	}{
-		{"GET", "/", "", 404, "there is no such path"},
-		{"GET", "/v1/feedback/../status", "", 404, "there is no such path"},
-		{"POST", "/v1/feedback", "", 405, "GET only"},
-		{"DELETE", "/v1/policy", "", 405, "GET only"},
-		{"GET", "/v1/acks", "", 405, "POST only"},
-		{"GET", "/v1/status", "body", 400, "no body"},
-		{"GET", "/v1/feedback?after=-1", "", 400, "after is not a cursor"},
-		{"GET", "/v1/feedback?after=1&after=2", "", 400, "more than once"},
-		{"GET", "/v1/feedback?wait=31s", "", 400, "wait is not a duration"},
-		{"GET", "/v1/feedback?wait=-1s", "", 400, "wait is not a duration"},
-		{"GET", "/v1/feedback?tree=other", "", 400, "neither self nor all"},
-		{"GET", "/v1/feedback?depth=65", "", 400, "depth is not"},
-		{"GET", "/v1/feedback?consumer=a%20b", "", 400, "a consumer's name"},
-		{"GET", "/v1/feedback?consumer=a&after=1", "", 400, "exclude each other"},
-		{"GET", "/v1/feedback?nope%0A=1", "", 400, `no parameter \"nope\\n\"`},
-		{"GET", "/v1/feedback?consumer=" + strings.Repeat("a", 600), "", 400, "longer than"},
-		{"GET", "/v1/feedback?%zz", "", 400, "not of the form"},
-		{"POST", "/v1/acks", "nonsense", 400, "not of the form"},
-		{"POST", "/v1/acks", `{"consumer":"a","cursor":-1}`, 400, "not of the form"},
-		{"POST", "/v1/acks", `{"consumer":"","cursor":1}`, 400, "a consumer's name"},
-		{"POST", "/v1/acks", `{"consumer":"a","cursor":1}`, 409, "no answer with this cursor"},
-		{"POST", "/v1/acks", strings.Repeat(" ", 2000), 400, "not of the form"},
-	}
-	for _, test := range tests {
-		code, text := request(t, path, test.method, test.target, test.body)
-		var failure Failure
-		if json.Unmarshal([]byte(text), &failure) != nil || code != test.code || !strings.Contains(text, test.says) {
-			t.Errorf("%s %.60s: got %d %s, want %d %q", test.method, test.target, code, text, test.code, test.says)
-		}
-	}
-}
-
 func TestProcessTrees(t *testing.T) {
 	log := NewLog(LogSize, 0)
 	for _, process := range []Process{
@@ -232,18 +192,6 @@ func TestProcessTrees(t *testing.T) {
 	path = serve(t, &fakeScope{Log: log}, nil)
 	if got := sequences(pageFrom(t, path, "depth=0")); got != "[1 2 3 4 5 6 7]" {
 		t.Errorf("a peer of which nothing is known: %s", got)
-	}
-}
-
-func TestStrangersAreRefused(t *testing.T) {
-	scope := newFakeScope()
-	scope.stranger = true
-	scope.Append(push())
-	path := serve(t, scope, nil)
-	for _, target := range []string{"/v1/feedback", "/v1/status", "/v1/policy", "/"} {
-		if code, text := request(t, path, "GET", target, ""); code != 403 || !strings.Contains(text, "not in the container") {
-			t.Errorf("%s: %d %s", target, code, text)
-		}
 	}
 }
 
@@ -407,121 +355,6 @@ func TestServeTellsOfABrokenListener(t *testing.T) {
 	}
 }
 
-func TestTooManyConnections(t *testing.T) {
-	for name, adjust := range map[string]func(*Server){
-		"of all":      func(s *Server) { s.limits.connections = 4 },
-		"of one peer": func(s *Server) { s.limits.perPeer = 4 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := serve(t, newFakeScope(), adjust)
-			var open []net.Conn
-			for range 4 {
-				open = append(open, dial(t, path))
-			}
-			text, err := io.ReadAll(dial(t, path))
-			if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 503 ") || !strings.Contains(string(text), `{"error":"too many connections`) {
-				t.Errorf("got %q, %v", text, err)
-			}
-			for _, conn := range open {
-				conn.Close()
-			}
-			eventually(t, func() bool {
-				_, err := NewClient(path).Status(context.Background())
-				return err == nil
-			})
-		})
-	}
-}
-
-func dial(t *testing.T, path string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return conn
-}
-
-func eventually(t *testing.T, true func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !true(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come true")
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// Clients that say nothing, never end their request, or never read: each is
-// hung up on, and others are served meanwhile.
-func TestStuckClients(t *testing.T) {
-	scope := newFakeScope()
-	scope.policy = []PolicyDocument{{Text: strings.Repeat("x", maxPolicySize)}}
-	path := serve(t, scope, func(s *Server) {
-		s.limits.receive, s.limits.idle, s.limits.send = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
-	})
-	silent, slow, unread, idle := dial(t, path), dial(t, path), dial(t, path), dial(t, path)
-	fmt.Fprint(slow, "GET /v1/status HTTP/1.1\r\nHost: ")
-	fmt.Fprint(unread, "GET /v1/policy HTTP/1.1\r\nHost: x\r\n\r\n")
-	fmt.Fprint(idle, "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
-	if _, err := NewClient(path).Status(t.Context()); err != nil {
-		t.Errorf("others are not served: %v", err)
-	}
-	for name, conn := range map[string]net.Conn{"silent": silent, "slow": slow, "idle": idle} {
-		if _, err := io.ReadAll(conn); err != nil {
-			t.Errorf("%s: not hung up on: %v", name, err)
-		}
-	}
-	// The unread one is read only after the server gave up on it.
-	eventually(t, func() bool {
-		_, err := unread.Write([]byte("x"))
-		return err != nil
-	})
-	if text, _ := io.ReadAll(unread); len(text) > maxPolicySize {
-		t.Errorf("the whole answer of %d bytes was kept for a client that did not read", len(text))
-	}
-}
-
-func TestHugeHeaders(t *testing.T) {
-	path := serve(t, newFakeScope(), nil)
-	conn := dial(t, path)
-	go fmt.Fprintf(conn, "GET /v1/status HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 1<<20))
-	line, _ := bufio.NewReader(conn).ReadString('\n')
-	if !strings.Contains(line, "431") {
-		t.Errorf("got %q", line)
-	}
-}
-
-func TestRate(t *testing.T) {
-	path := serve(t, newFakeScope(), func(s *Server) {
-		s.limits.burst, s.limits.rate = 3, 1
-		fixed := time.Now()
-		s.now = func() time.Time { return fixed }
-	})
-	for i := range 5 {
-		code, text := request(t, path, "GET", "/v1/status", "")
-		if want := map[bool]int{true: 200, false: 429}[i < 3]; code != want {
-			t.Errorf("request %d: %d %s", i, code, text)
-		}
-	}
-	var b bucket
-	now := time.Now()
-	taken := 0
-	for range 100 {
-		now = now.Add(100 * time.Millisecond)
-		if b.take(now, 5, 2) {
-			taken++
-		}
-	}
-	if taken < 50 || taken > 53 {
-		t.Errorf("%d of 100 requests in 10 s at 5 a second", taken)
-	}
-}
-
 func TestManyAtOnce(t *testing.T) {
 	scope := newFakeScope()
 	path := serve(t, scope, func(s *Server) { s.limits.rate, s.limits.burst, s.limits.perPeer = 1e9, 1e9, 64 })
@@ -564,27 +397,4 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("item %d was delivered %d times", sequence+1, count)
 		}
 	}
-}
-
-func FuzzParseQuery(f *testing.F) {
-	for _, seed := range []string{"", "after=1&wait=5s&tree=all", "consumer=claude:abc&depth=2", "a=%0a", "wait=1e9h", "after=1&after=2"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		query, err := parseQuery(raw)
-		if err != nil {
-			for _, r := range err.Error() {
-				if !visible(r) {
-					t.Errorf("%q: the error holds %U", raw, r)
-				}
-			}
-			return
-		}
-		if query.Wait < 0 || query.Wait > MaxWait || query.Depth < -1 || query.Depth > maxDepth || len(query.Consumer) > MaxConsumer {
-			t.Errorf("%q: out of bounds: %+v", raw, query)
-		}
-		if again, err := parseQuery(query.Encode()); err != nil || again != query {
-			t.Errorf("%q: %+v became %+v (%v)", raw, query, again, err)
-		}
-	})
 }
