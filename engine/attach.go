@@ -155,8 +155,8 @@ func (e *Engine) install(ctx context.Context, s *scope, to target, hostRoot bool
 	if err != nil {
 		return err
 	}
-	if err := e.config.Kernel.SetExempt(slot, s.socketPath(), s.guestPath()); err != nil {
-		return fmt.Errorf("exempt the feedback socket: %w", err)
+	if err := e.exempt(s, slot, s.socketPath()); err != nil {
+		return err
 	}
 	if err := e.selfTest(ctx, slot, to.cgroup); err != nil {
 		return err

@@ -40,6 +40,9 @@ type Config struct {
 	GuestBinary string
 	// Version is what Status tells.
 	Version string
+	// Lock is what Lock gave for Directory; nil lets New take it. It must be
+	// held before the kernel is opened, lest two daemons load their programs.
+	Lock *os.File
 	// Kernel enforces; the caller opens it and closes it after Serve.
 	Kernel enforcer
 	// Compile makes the tables of a program (policy.CompileProgram).
@@ -111,6 +114,7 @@ func New(config Config) (*Engine, error) {
 	e := &Engine{
 		config: config,
 		dir:    config.Directory,
+		lock:   config.Lock,
 		log:    config.Log,
 		images: images{compile: config.Compile},
 		scopes: map[string]*scope{},

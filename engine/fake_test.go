@@ -67,6 +67,9 @@ func (k *fakeKernel) SetExempt(slot kernel.Slot, socket, guest string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Lstat(guest); err != nil {
+		return err
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.exempt[slot] = id

@@ -126,7 +126,7 @@ func (e *Engine) resume(s *scope) error {
 		if r.Slot == nil {
 			return nil
 		}
-		return e.config.Kernel.SetExempt(*r.Slot, path, s.guestPath())
+		return e.exempt(s, *r.Slot, path)
 	})
 	if err != nil {
 		return fmt.Errorf("feedback socket: %w", err)
@@ -154,7 +154,7 @@ func (e *Engine) reinstall(ctx context.Context, s *scope) error {
 	cgroup := s.now().Cgroup
 	slot, err := e.occupy(s, cgroup, s.now().HostRoot)
 	if err == nil {
-		err = e.config.Kernel.SetExempt(slot, s.socketPath(), s.guestPath())
+		err = e.exempt(s, slot, s.socketPath())
 	}
 	if err == nil {
 		err = e.selfTest(ctx, slot, cgroup)

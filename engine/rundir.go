@@ -31,26 +31,38 @@ const guestName = "actplane-guest"
 // maxSocketPath is what fits into a socket address, with its final zero.
 const maxSocketPath = 108
 
-// makeRunDirectory makes the tree, takes the lock and copies the guest binary.
-func (e *Engine) makeRunDirectory() error {
-	if err := os.MkdirAll(filepath.Dir(e.dir), 0o755); err != nil {
-		return fmt.Errorf("make run directory: %w", err)
+// Lock makes a run directory and takes its lock, which the kernel gives back when
+// the process ends, however it ends. It fails with ErrRunning.
+func Lock(directory string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(directory), 0o755); err != nil {
+		return nil, fmt.Errorf("make run directory: %w", err)
 	}
-	if err := makeDir(e.dir, 0o755); err != nil {
-		return err
+	if err := makeDir(directory, 0o755); err != nil {
+		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(e.dir, "lock"), os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
+	lock, err := os.OpenFile(filepath.Join(directory, "lock"), os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return fmt.Errorf("open lock file: %w", err)
+		return nil, fmt.Errorf("open lock file: %w", err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("%w (it holds %s)", ErrRunning, lock.Name())
+			return nil, fmt.Errorf("%w (it holds %s)", ErrRunning, lock.Name())
 		}
-		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	e.lock = lock
+	return lock, nil
+}
+
+// makeRunDirectory makes the tree and copies the guest binary.
+func (e *Engine) makeRunDirectory() error {
+	if e.lock == nil {
+		lock, err := Lock(e.dir)
+		if err != nil {
+			return err
+		}
+		e.lock = lock
+	}
 	// Users inside a container with mapped ids must get through, not look around.
 	for _, dir := range []string{"bin", "scopes"} {
 		if err := makeDir(filepath.Join(e.dir, dir), 0o711); err != nil {

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -39,13 +40,17 @@ type scope struct {
 func (s *scope) guestDir() string   { return filepath.Join(s.dir, "guest") }
 func (s *scope) socketPath() string { return filepath.Join(s.guestDir(), "feedback.sock") }
 
-// guestPath is the scope's link to the guest binary, or empty without one.
-func (s *scope) guestPath() string {
-	path := filepath.Join(s.guestDir(), "bin", guestName)
-	if _, err := os.Lstat(path); err != nil {
-		return ""
+// exempt puts the socket and the guest binary outside of the scope's rules. On a
+// host without the guest binary the socket stands for both.
+func (e *Engine) exempt(s *scope, slot kernel.Slot, socket string) error {
+	guest := filepath.Join(s.guestDir(), "bin", guestName)
+	if _, err := os.Lstat(guest); err != nil {
+		guest = socket
 	}
-	return path
+	if err := e.config.Kernel.SetExempt(slot, socket, guest); err != nil {
+		return fmt.Errorf("exempt the feedback socket: %w", err)
+	}
+	return nil
 }
 
 // now copies the scope's record.

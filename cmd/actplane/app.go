@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+	"google.golang.org/grpc/status"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/daemon"
+)
+
+// The exit codes. Of `actplane run` it is the command's own.
+const (
+	exitDiagnostics = 1
+	exitUsage       = 2
+	exitEnvironment = 3
+)
+
+// failure is an error with its exit code. An empty text prints nothing: the
+// command has said what there is to say.
+type failure struct {
+	code int
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func usageError(format string, args ...any) error {
+	return &failure{exitUsage, fmt.Sprintf(format, args...)}
+}
+
+func environmentError(format string, args ...any) error {
+	return &failure{exitEnvironment, fmt.Sprintf(format, args...)}
+}
+
+// run is main, and gives the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 1 && args[1] == runHelper {
+		return runHelperMain(args[2:], stderr)
+	}
+	app := newApp()
+	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
+	err := app.Run(args)
+	if err == nil {
+		return 0
+	}
+	code, text := exitEnvironment, err.Error()
+	var own *failure
+	var coder cli.ExitCoder
+	switch {
+	case errors.As(err, &own):
+		code = own.code
+	case errors.As(err, &coder):
+		code = coder.ExitCode()
+	}
+	if text != "" {
+		fmt.Fprintf(stderr, "actplane: %s\n", text)
+	}
+	return code
+}
+
+func newApp() *cli.App {
+	app := &cli.App{
+		Name:            "actplane",
+		Usage:           "policies for AI-agent containers, enforced in the kernel",
+		Version:         version(),
+		HideHelpCommand: true,
+		Commands: []*cli.Command{
+			checkCommand(), doctorCommand(), psCommand(), eventsCommand(),
+			runCommand(), installCommand(), uninstallCommand(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usageError("%q is not a command; see \"actplane --help\"", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		// What fails is reported once, by run.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+	app.OnUsageError = onUsageError
+	for _, command := range app.Commands {
+		command.OnUsageError = onUsageError
+		command.HideHelpCommand = true
+	}
+	return app
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
+		return usageError("%s: %v; see \"actplane %[1]s --help\"", c.Command.Name, err)
+	}
+	return usageError("%v; see \"actplane --help\"", err)
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+// runDirFlag is for tests, and for hosts with two engines.
+func runDirFlag() cli.Flag {
+	return &cli.StringFlag{Name: "run-dir", Value: api.Directory, Usage: "the engine's run `DIRECTORY`", Hidden: true}
+}
+
+func engineOptions(c *cli.Context) daemon.Options {
+	dir := c.String("run-dir")
+	if dir == api.Directory {
+		return daemon.Options{}
+	}
+	return daemon.Options{
+		Socket: dir + "/engine.sock", Directory: dir, NoSystemd: true,
+		Args: []string{"--run-dir", dir},
+	}
+}
+
+// engine connects to the engine, starting it if need be.
+func engine(ctx context.Context, c *cli.Context) (*daemon.Client, error) {
+	client, err := daemon.Ensure(ctx, engineOptions(c))
+	if err != nil {
+		return nil, environmentError("%v", err)
+	}
+	return client, nil
+}
+
+// engineError is what the engine answered, without the protocol's words.
+func engineError(err error) error {
+	if s, ok := status.FromError(err); ok && s != nil {
+		return environmentError("%s", s.Message())
+	}
+	return environmentError("ask the engine: %v", err)
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/policy"
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+func runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run a command under a policy, without a container",
+		ArgsUsage: "[--] COMMAND [ARG…]",
+		Description: "The command and all that it starts are in a scope of their own, until it ends:\n" +
+			"then what is left of it is killed. The reasons of denials are on the socket that\n" +
+			"$ACTPLANE_SOCKET names, and in \"actplane events\".",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Value: "actplane.yaml", Usage: "the policy's `FILE`"},
+			&cli.StringFlag{Name: "floor", Value: "/etc/actplane/policy.d", Usage: "`DIRECTORY` of the policies that always hold", Hidden: true},
+			runDirFlag(),
+		},
+		Action: runAction,
+	}
+}
+
+// exitNotFound and exitNotRun are what shells use.
+const (
+	exitNotFound = 127
+	exitNotRun   = 126
+)
+
+func runAction(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usageError("run: no command; see \"actplane run --help\"")
+	}
+	documents, err := readPolicies(c.String("policy"), c.String("floor"))
+	if err != nil {
+		return err
+	}
+	program, err := compileForRun(c, documents)
+	if err != nil {
+		return err
+	}
+	command, err := exec.LookPath(c.Args().First())
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return &failure{exitNotFound, fmt.Sprintf("%s: command not found", clean(c.Args().First()))}
+	}
+	client, err := engine(c.Context, c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return runUnderPolicy(c, client, program, documents, command)
+}
+
+// readPolicies reads the host's floor and the policy.
+func readPolicies(path, floor string) ([]policy.Document, error) {
+	var documents []policy.Document
+	entries, err := os.ReadDir(floor)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, environmentError("read the host's policies: %v", err)
+	}
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".yaml" {
+			continue
+		}
+		name := filepath.Join(floor, entry.Name())
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, environmentError("read the host's policies: %v", err)
+		}
+		documents = append(documents, policy.Document{Name: name, Text: text, Layer: policy.Host})
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError("run: there is no policy %s; name one with --policy", path)
+	}
+	if err != nil {
+		return nil, environmentError("read policy: %v", err)
+	}
+	return append(documents, policy.Document{Name: path, Text: text, Layer: policy.Operator}), nil
+}
+
+// compileForRun compiles, and refuses the limits that only a container can have.
+func compileForRun(c *cli.Context, documents []policy.Document) (*ir.Program, error) {
+	workspace, err := os.Getwd()
+	if err != nil {
+		return nil, environmentError("find the working directory: %v", err)
+	}
+	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace})
+	var list diag.List
+	if errors.As(err, &list) {
+		_ = list.WriteText(c.App.ErrWriter)
+		return nil, &failure{code: exitDiagnostics}
+	}
+	if err != nil {
+		return nil, environmentError("compile policy: %v", err)
+	}
+	_ = compiled.Warnings.WriteText(c.App.ErrWriter)
+	limits := compiled.Program.Limits
+	for name, set := range map[string]bool{
+		"pids": limits.Pids != 0, "memory": limits.Memory != 0, "cpus": limits.CPUs != 0, "capabilities": limits.Capabilities != nil,
+	} {
+		if set {
+			return nil, environmentError("the policy has limits.%s, which needs a container; use docker run --runtime actplane, or a policy without it", name)
+		}
+	}
+	return compiled.Program, nil
+}
+
+// runUnderPolicy makes the scope, runs the command in it and ends it.
+func runUnderPolicy(c *cli.Context, client *daemon.Client, program *ir.Program, documents []policy.Document, command string) error {
+	id, err := newRunID()
+	if err != nil {
+		return environmentError("make an id: %v", err)
+	}
+	group, err := makeGroup(id)
+	if err != nil {
+		return environmentError("make a cgroup: %v", err)
+	}
+	defer group.remove()
+	prepared, err := prepareRun(c.Context, client, id, program, documents, filepath.Base(command))
+	if err != nil {
+		return err
+	}
+	// Deferred calls run last first: the scope is closed when its cgroup is empty.
+	defer func() {
+		_, _ = client.EngineClient.Close(context.WithoutCancel(c.Context), &api.CloseRequest{Id: id})
+	}()
+	defer group.kill()
+	child, err := startHelper(group, helperSpec{
+		command: command, args: c.Args().Slice(), noNewPrivileges: program.Limits.NoNewPrivileges,
+		socket: filepath.Join(prepared, "feedback.sock"),
+	})
+	if err != nil {
+		return environmentError("start helper: %v", err)
+	}
+	defer child.abandon()
+	_, err = client.Attach(c.Context, &api.AttachRequest{Id: id, Pid: int64(child.pid())})
+	if err != nil {
+		return engineError(err)
+	}
+	return child.wait()
+}
+
+func prepareRun(ctx context.Context, client *daemon.Client, id string, program *ir.Program, documents []policy.Document, name string) (string, error) {
+	text, err := json.Marshal(program)
+	if err != nil {
+		return "", environmentError("encode policy: %v", err)
+	}
+	request := &api.PrepareRequest{Id: id, Program: text, Mode: "enforce", Name: name}
+	for _, document := range documents {
+		request.Layers = append(request.Layers, &api.Layer{Name: document.Name, Text: document.Text})
+	}
+	response, err := client.Prepare(ctx, request)
+	if err != nil {
+		return "", engineError(err)
+	}
+	return response.Directory, nil
+}
+
+func newRunID() (string, error) {
+	random := make([]byte, 6)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	return "run-" + hex.EncodeToString(random), nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/engine"
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/policy"
+)
+
+// The exit codes, as of all the commands of the project.
+const (
+	exitFault       = 1
+	exitUsage       = 2
+	exitEnvironment = 3
+)
+
+type options struct {
+	pinDir, runDir string
+	debug          bool
+}
+
+// run is main. Its last word on an error is one plain sentence: who started the
+// daemon shows it to the user.
+func run(args []string, stderr io.Writer) int {
+	var o options
+	flags := flag.NewFlagSet("actplaned", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.pinDir, "pin-dir", "/sys/fs/bpf/actplane", "`directory` in the BPF file system for what outlives the daemon")
+	flags.StringVar(&o.runDir, "run-dir", api.Directory, "`directory` for the socket and the scopes")
+	flags.BoolVar(&o.debug, "debug", false, "log more")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return exitUsage
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(stderr, "actplaned: unexpected argument %q\n", flags.Arg(0))
+		return exitUsage
+	}
+	err := serve(o)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "actplaned: %v\n", err)
+	var unsupported *kernel.UnsupportedError
+	if errors.As(err, &unsupported) || errors.Is(err, errNotRoot) {
+		return exitEnvironment
+	}
+	return exitFault
+}
+
+var errNotRoot = errors.New("the engine needs root; run it with sudo")
+
+func serve(o options) error {
+	if os.Geteuid() != 0 {
+		return errNotRoot
+	}
+	log := logger(o.debug)
+	lock, err := engine.Lock(o.runDir)
+	if err != nil {
+		return err
+	}
+	enforcer, err := kernel.Open(kernel.Config{PinDir: o.pinDir, RunDir: o.runDir})
+	if err != nil {
+		lock.Close()
+		return err
+	}
+	defer enforcer.Close()
+	e, err := engine.New(engine.Config{
+		Directory: o.runDir, GuestBinary: guestBinary(), Version: version(), Lock: lock,
+		Kernel: enforcer, Compile: policy.CompileProgram, Log: log,
+		Ready: func() {
+			log.WithFields(logrus.Fields{"tier": enforcer.Tier(), "version": version()}).Info("engine ready")
+			notifyReady()
+		},
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	return e.Serve(ctx)
+}
+
+func logger(verbose bool) *logrus.Entry {
+	log := logrus.New()
+	log.SetFormatter(&logrus.JSONFormatter{})
+	if _, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), unix.TCGETS); err == nil {
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true})
+	}
+	if verbose {
+		log.SetLevel(logrus.DebugLevel)
+	}
+	return logrus.NewEntry(log)
+}
+
+// guestBinary is what is installed beside this program.
+func guestBinary() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(self), "actplane-guest")
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+// notifyReady tells systemd that the socket answers (sd_notify(3)).
+func notifyReady() {
+	address := os.Getenv("NOTIFY_SOCKET")
+	if address == "" {
+		return
+	}
+	conn, err := net.Dial("unixgram", address)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("READY=1"))
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package packaging holds the files that an installation puts on a host, so
+// that "actplane install" needs nothing beside the binaries.
+package packaging
+
+import _ "embed"
+
+// Unit is the engine daemon's systemd unit for the prefix /usr/local.
+//
+//go:embed actplaned.service
+var Unit string
