@@ -4,6 +4,7 @@ package policy
 
 import (
 	"bytes"
+	"io"
 	"path"
 	"strings"
 	"unicode"
@@ -44,7 +45,7 @@ func readFile(name string, data []byte) (*file, diag.List) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	if len(data) > MaxFileSize {
 		t := diag.NewText(name, nil)
-		return nil, diag.List{t.New(diag.TooLarge, diag.Span{}, "the file has %d bytes; the limit is %d", len(data), MaxFileSize)}
+		return nil, diag.List{t.New(diag.TooLarge, diag.Span{}, "the file has more than %d bytes", MaxFileSize)}
 	}
 	r := &reader{text: diag.NewText(name, data)}
 	if !r.characters(r.text) {
@@ -210,4 +211,10 @@ func kindName(n *yaml.Node) string {
 		return "empty"
 	}
 	return "a text"
+}
+
+// ReadDocument reads a document's text, and no more of it than is needed to
+// say that it is too large.
+func ReadDocument(r io.Reader) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(r, MaxFileSize+4))
 }

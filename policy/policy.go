@@ -67,12 +67,14 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 		if f == nil {
 			continue
 		}
+		broken := list.Errors() > 0
 		tree, list := syntax.Parse(f.policy)
 		diags = append(diags, list...)
 		sum := sha256.Sum256(d.Text)
 		l := check.Layer{
 			Name: d.Name, SHA256: hex.EncodeToString(sum[:]),
 			Text: f.policy, File: tree, Workspace: f.workspace, Limits: f.limits,
+			Broken: broken,
 		}
 		if l.Workspace == "" {
 			l.Workspace = opts.Workspace

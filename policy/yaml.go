@@ -60,6 +60,9 @@ func (r *reader) badYAML(err error) {
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = message[len(m[0]):]
+		if regexp.MustCompile(`^did not find expected (key|'-' indicator|',' or|node content|<)`).MatchString(message) {
+			line++ // the library's parser, other than its scanner, counts from 0
+		}
 	}
 	line = max(1, min(line, r.text.Lines()))
 	for n := max(1, line-1); n <= min(line+1, r.text.Lines()); n++ {

@@ -26,6 +26,8 @@ type Layer struct {
 	Workspace string
 	Assumed   bool
 	Limits    ir.Limits
+	// Broken tells that the file has errors outside the policy text.
+	Broken bool
 }
 
 // Check lowers the layers, outermost first. The program is of use only when
@@ -107,7 +109,7 @@ func (c *checker) unsupported() {
 func (c *checker) empty() {
 	for _, l := range c.layers {
 		f := l.File
-		if len(f.Rules) == 0 && len(f.Defaults) == 0 && l.Limits == (ir.Limits{}) {
+		if !l.Broken && len(f.Rules) == 0 && len(f.Defaults) == 0 && l.Limits == (ir.Limits{}) {
 			c.report(l.Text.New(diag.EmptyPolicy, diag.Span{}, "the policy has no rules").
 				WithHint("begin one with `rule NAME:`"))
 		}

@@ -94,7 +94,7 @@ func (c *checker) kindFits(l *layer, op syntax.Name, kind *syntax.Name, want ir.
 		return true
 	}
 	c.report(l.Text.New(diag.WrongKind, kind.Span, "%s is about %s patterns, not %s", op.Text, wordOfKind(want), kind.Text).
-		WithHint("write %s %s, or leave the kind out", op.Text, wordOfKind(want)))
+		WithHint("leave %q out", kind.Text))
 	return false
 }
 

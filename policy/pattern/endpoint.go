@@ -39,6 +39,9 @@ func ParseEndpoint(text, workspace string) (Endpoint, error) {
 	if rest, ok := strings.CutPrefix(text, "unix:"); ok {
 		return parseUnix(rest, workspace)
 	}
+	if strings.Contains(text, "://") {
+		return Endpoint{}, errorf(BadAddress, "write ADDRESS:PORT", "%q is a URL", text)
+	}
 	host, port, err := splitPort(text)
 	if err != nil {
 		return Endpoint{}, err

@@ -50,25 +50,20 @@ func (p *parser) fail(expected string) {
 	if p.tok.kind == tokBad {
 		panic(bailout{}) // the scanner has said it
 	}
-	at := p.tok.span
-	if p.tok.kind == tokEOF && p.last > 0 {
-		// The end is better shown where the text stops than on an empty line.
+	at, found := p.tok.span, `"`+p.tok.text+`"`
+	switch {
+	case p.tok.kind == tokEOF:
+		found = "the end of the policy"
+	case p.startsLine():
+		found = "the end of the line"
+	case p.tok.kind == tokString:
+		found = "a string"
+	}
+	if p.startsLine() && p.last > 0 { // the mistake is where the text stops
 		at = diag.Span{Start: p.last - 1, End: p.last}
 	}
-	p.errorf(diag.Unexpected, at, "expected %s, found %s", expected, p.found())
+	p.errorf(diag.Unexpected, at, "expected %s, found %s", expected, found)
 	panic(bailout{})
-}
-
-func (p *parser) found() string {
-	switch p.tok.kind {
-	case tokEOF:
-		return "the end of the policy"
-	case tokString:
-		return "a string"
-	case tokWord:
-		return `"` + p.tok.text + `"`
-	}
-	return `"` + p.tok.text + `"`
 }
 
 // unknown reports a word that is none of those possible here and gives up.
@@ -102,13 +97,24 @@ func (p *parser) guarded(f func()) {
 }
 
 func (p *parser) sync() {
-	for {
-		t := p.tok
-		if t.kind == tokEOF || t.first && t.kind == tokWord && t.span.Start >= p.last && (p.startsClause() || contains(declWords, t.text) || t.text == "because") {
-			return
-		}
+	for !p.startsLine() {
 		p.advance()
 	}
+}
+
+// startsLine tells whether the token stands at the beginning of a line and does
+// not go on with a clause: what follows it is read afresh after an error.
+func (p *parser) startsLine() bool {
+	t := p.tok
+	switch {
+	case t.kind == tokEOF:
+		return true
+	case !t.first || t.kind != tokWord:
+		return false
+	case t.text == "because" || p.startsClause():
+		return true
+	}
+	return !contains(otherWords, t.text) && !contains(condWords, t.text) && !contains(kindWords, t.text)
 }
 
 func (p *parser) is(word string) bool { return p.tok.kind == tokWord && p.tok.text == word }
@@ -154,14 +160,30 @@ func (p *parser) declaration() {
 	})
 }
 
+// unknownDeclaration reports a word that begins no declaration. A misspelt rule
+// or source is then read as one, so that what follows makes sense.
 func (p *parser) unknownDeclaration() {
-	defer func() { // a word that begins no declaration must not be seen again
-		if r := recover(); r != nil {
-			p.advance()
-			panic(r)
+	switch meant := diag.Suggest(p.tok.text, declWords); {
+	case p.tok.kind != tokWord || meant != "rule" && meant != "source":
+		defer p.advanceOnPanic()
+		p.unknown("a declaration", declWords...)
+	default:
+		p.errs = append(p.errs, p.text.New(diag.UnknownWord, p.tok.span, "expected a declaration, found %q", p.tok.text).
+			WithHint("did you mean %q?", meant))
+		if meant == "rule" {
+			p.rule()
+		} else {
+			p.source()
 		}
-	}()
-	p.unknown("a declaration", declWords...)
+	}
+}
+
+// advanceOnPanic keeps a token on which nothing can begin from being tried again.
+func (p *parser) advanceOnPanic() {
+	if r := recover(); r != nil {
+		p.advance()
+		panic(r)
+	}
 }
 
 // newName reads a name that the policy gives to something.
@@ -284,12 +306,7 @@ func (p *parser) ruleItem(r *Rule) {
 }
 
 func (p *parser) unknownItem() {
-	defer func() {
-		if r := recover(); r != nil {
-			p.advance()
-			panic(r)
-		}
-	}()
+	defer p.advanceOnPanic()
 	var words []string
 	words = append(words, effectWords...)
 	words = append(words, opWords...)
