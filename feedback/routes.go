@@ -72,7 +72,11 @@ func (s *Server) serveFeedback(w http.ResponseWriter, r *http.Request, peer Proc
 // next is the page that a query asks for, as of now.
 func (s *Server) next(query Query, peer Process) (Page, error) {
 	wanted := inTree(peer, query)
-	read := func(after, upTo uint64) Page { return newPage(s.scope.Items(after), after, upTo, wanted) }
+	read := func(after, upTo uint64) Page {
+		items := s.scope.Items(after)
+		s.bucket.charge(float64(len(items)) / itemsPerToken)
+		return newPage(items, after, upTo, wanted)
+	}
 	if query.Consumer == "" {
 		return read(query.After, math.MaxUint64), nil
 	}
@@ -199,6 +203,7 @@ func (s *Server) answer(w http.ResponseWriter, code int, value any) {
 		s.log.Print(err)
 		code, text = http.StatusInternalServerError, []byte(`{"error":"the answer could not be written as JSON"}`+"\n")
 	}
+	s.bucket.charge(float64(len(text)) / bytesPerToken)
 	// The error would be that there are no deadlines, which Unix sockets have.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.limits.send))
 	w.Header().Set("Content-Type", "application/json")

@@ -46,8 +46,8 @@ func defaultLimits() limits {
 		receive:     5 * time.Second,
 		send:        5 * time.Second,
 		idle:        30 * time.Second,
-		rate:        100,
-		burst:       500,
+		rate:        1000,
+		burst:       2000,
 	}
 }
 
@@ -121,13 +121,21 @@ func (s *Server) Serve(ctx context.Context, listener *net.UnixListener) error {
 	return fmt.Errorf("serve feedback socket: %w", err)
 }
 
-// bucket bounds a rate: it fills with time and every request takes one.
+// What work weighs in the bucket. A small request is 1, about 0.1 ms.
+const (
+	bytesPerToken = 8 << 10 // written
+	itemsPerToken = 256     // looked at
+)
+
+// bucket bounds the work a second that the peers of a scope cause: it fills with
+// time, every request takes one from it, and large answers take more afterwards.
 type bucket struct {
 	mu    sync.Mutex
 	level float64
 	at    time.Time
 }
 
+// take fills the bucket and takes one, unless the bucket is empty.
 func (b *bucket) take(now time.Time, rate, burst float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,9 +145,16 @@ func (b *bucket) take(now time.Time, rate, burst float64) bool {
 		b.level = min(burst, b.level+passed*rate)
 	}
 	b.at = now
-	if b.level < 1 {
+	if b.level <= 0 {
 		return false
 	}
 	b.level--
 	return true
+}
+
+// charge takes what a request turned out to cost, on credit if need be.
+func (b *bucket) charge(tokens float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.level -= tokens
 }

@@ -221,6 +221,22 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A reader of all that is kept is not slowed down.
+func TestWholeLogAtOnce(t *testing.T) {
+	scope := newFakeScope()
+	path := serve(t, scope, nil)
+	for range LogSize {
+		scope.Append(push())
+	}
+	total := 0
+	for page := (Page{Remaining: 1}); page.Remaining > 0; total += len(page.Items) {
+		page = pageFrom(t, path, fmt.Sprint("tree=all&after=", page.Cursor))
+	}
+	if total != LogSize {
+		t.Errorf("%d items", total)
+	}
+}
+
 func TestOldItemsAreDropped(t *testing.T) {
 	scope := newFakeScope()
 	scope.Log = NewLog(10, 5)
