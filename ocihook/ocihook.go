@@ -116,7 +116,7 @@ func (h *Hook) createRuntime() error {
 	}
 	defer client.Close()
 	if _, err := client.Attach(ctx, &api.AttachRequest{Id: state.ID, Pid: int64(state.Pid), Rootfs: rootfs}); err != nil {
-		return fmt.Errorf("policy of container %q cannot be enforced: %s", state.ID, daemon.Reason(err))
+		return fmt.Errorf("policy of container %.12q cannot be enforced: %s", state.ID, daemon.Reason(err))
 	}
 	return h.mark(state)
 }

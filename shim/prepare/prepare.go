@@ -148,8 +148,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	}
 	if len(plan.layers) == 0 {
 		if config.RequirePolicy {
-			return nil, fmt.Errorf("no policy found for container %q: mount an actplane.yaml into its workspace %s, or name one with --annotation %s=PATH",
-				plan.title(container.ID), settings.workspace, Prefix+keyPolicyFile)
+			return nil, noPolicy(plan.title(container.ID), settings.workspace, docker != nil)
 		}
 		return plan, nil
 	}
@@ -158,6 +157,20 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	}
 	plan.limits.tighten(plan.program.Limits)
 	return plan, nil
+}
+
+// noPolicy says what to do. Older Docker has labels, but no annotations.
+func noPolicy(title, workspace string, docker bool) error {
+	flag := "--annotation"
+	if docker {
+		flag = "--label"
+	}
+	where := "into its workspace " + workspace
+	if workspace == "/" {
+		where = `as part of its working directory (such as -v "$PWD:/src" -w /src)`
+	}
+	return fmt.Errorf("no policy found for container %q: mount an actplane.yaml %s, or name a mounted one with %s %s=PATH",
+		title, where, flag, Prefix+keyPolicyFile)
 }
 
 func (p *plan) title(id string) string {

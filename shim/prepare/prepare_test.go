@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	id       = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	good     = "version: 1\npolicy: |\n  rule r:\n    block exec \"git\" \"push\"\n"
-	broken   = "version: 1\npolicy: |\n  rule r:\n    blok exec \"git\"\n"
-	minimal  = `{"process":{"cwd":"/src"},"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"}]ADD}`
-	noPolicy = "no policy found"
+	id        = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	good      = "version: 1\npolicy: |\n  rule r:\n    block exec \"git\" \"push\"\n"
+	broken    = "version: 1\npolicy: |\n  rule r:\n    blok exec \"git\"\n"
+	minimal   = `{"process":{"cwd":"/src"},"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"}]ADD}`
+	noneFound = "no policy found"
 )
 
 // world is a host with a bundle and a fake engine.
@@ -221,7 +221,7 @@ func TestRefusals(t *testing.T) {
 		files        map[string]string
 		want         string
 	}{
-		{"nothing", plain, nil, noPolicy},
+		{"nothing", plain, nil, noneFound},
 		{"broken", plain, map[string]string{"src/actplane.yaml": broken}, `policy "/src/actplane.yaml": 1 error (first: 4:`},
 		{"broken, next command", plain, map[string]string{"src/actplane.yaml": broken}, `run "actplane check ROOT/src/actplane.yaml"`},
 		{"broken, inline", annotation("policy", broken), nil, `policy in annotation dev.actplane.policy: 1 error (first: 4:`},

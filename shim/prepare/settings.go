@@ -40,7 +40,8 @@ const (
 // origin is where a setting comes from.
 type origin struct {
 	noun    string // "annotation"
-	trusted bool   // set by who starts the container: an image cannot
+	prefix  string
+	trusted bool // set by who starts the container: an image cannot
 	layer   layer
 }
 
@@ -60,13 +61,13 @@ type settings struct {
 
 func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, error) {
 	all := &settings{workspace: config.Workspace}
-	annotation := origin{noun: "annotation", trusted: true, layer: operator}
-	if err := all.add(annotation, Prefix, spec.annotations); err != nil {
+	annotation := origin{noun: "annotation", prefix: Prefix, trusted: true, layer: operator}
+	if err := all.add(annotation, spec.annotations); err != nil {
 		return nil, err
 	}
 	if docker != nil {
-		label := origin{noun: "label", layer: inside}
-		if err := all.add(label, Prefix, docker.Config.Labels); err != nil {
+		label := origin{noun: "label", prefix: Prefix, layer: inside}
+		if err := all.add(label, docker.Config.Labels); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +75,7 @@ func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, er
 	if err != nil {
 		return nil, err
 	}
-	if err := all.add(origin{noun: "environment variable", layer: inside}, EnvPrefix, environment); err != nil {
+	if err := all.add(origin{noun: "environment variable", prefix: EnvPrefix, layer: inside}, environment); err != nil {
 		return nil, err
 	}
 	if all.workspace == "" {
@@ -108,13 +109,13 @@ func readEnvironment(env []string) (map[string]string, error) {
 }
 
 // add takes the settings of one origin from what it holds.
-func (s *settings) add(from origin, prefix string, values map[string]string) error {
+func (s *settings) add(from origin, values map[string]string) error {
 	layer := originSettings{origin: from}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !strings.HasPrefix(name, prefix) {
+		if !strings.HasPrefix(name, from.prefix) {
 			continue
 		}
-		key, err := knownKey(name, prefix)
+		key, err := knownKey(name, from.prefix)
 		if err == nil && key != "" {
 			err = s.set(&layer, key, values[name])
 		}
@@ -131,10 +132,7 @@ func (s *settings) add(from origin, prefix string, values map[string]string) err
 func knownKey(name, prefix string) (string, error) {
 	var names []string
 	for _, key := range keys() {
-		full := prefix + key
-		if prefix == EnvPrefix {
-			full = prefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(key))
-		}
+		full := fullName(prefix, key)
 		if full == name {
 			return key, nil
 		}
@@ -145,6 +143,14 @@ func knownKey(name, prefix string) (string, error) {
 		return "", nil
 	}
 	return "", errors.New("unknown name" + hint)
+}
+
+// fullName is a key with its prefix, in the form of variables where it is theirs.
+func fullName(prefix, key string) string {
+	if prefix == EnvPrefix {
+		key = strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(key))
+	}
+	return prefix + key
 }
 
 // keys returns all keys.

@@ -45,28 +45,24 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 		return nil, err
 	}
 	files := containerFiles{spec: spec}
-	for _, settings := range settings.layers {
-		where := settings.origin.noun
-		if settings.policy != "" {
-			document, err := h.named(settings)
+	for _, layer := range settings.layers {
+		if layer.policy != "" {
+			document, err := h.named(layer)
 			if err != nil {
-				return nil, fmt.Errorf("%s %s: %w", where, keyPolicy, err)
+				return nil, fmt.Errorf("%s: %w", layer.name(keyPolicy), err)
 			}
 			found = append(found, document)
 		}
-	}
-	for _, origin := range settings.layers {
-		if origin.policyFile == "" {
-			continue
+		if layer.policyFile != "" {
+			document, err := files.read(absolute(layer.policyFile, settings.workspace), layer.origin.layer)
+			if errors.Is(err, fs.ErrNotExist) {
+				err = errors.New("there is no such file in the container's mounts or image; mount the folder that it is in")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: policy file %q: %w", layer.name(keyPolicyFile), layer.policyFile, err)
+			}
+			found = append(found, document)
 		}
-		document, err := files.read(absolute(origin.policyFile, settings.workspace), origin.origin.layer)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = errors.New("there is no such file in the container's mounts or image; mount it, for example with -v $PWD:" + settings.workspace)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: policy file %q: %w", origin.origin.noun, keyPolicyFile, origin.policyFile, err)
-		}
-		found = append(found, document)
 	}
 	for _, name := range []string{
 		path.Join(settings.workspace, "actplane.yaml"), path.Join(settings.workspace, ".actplane/policy.yaml"), imagePolicy,
@@ -145,8 +141,7 @@ func (h *Host) named(settings originSettings) (document, error) {
 		if len(value) > maxPolicy {
 			return document{}, fmt.Errorf("the policy is larger than %d MiB", maxPolicy>>20)
 		}
-		name := settings.origin.noun + " " + settings.name(keyPolicy)
-		return document{name: name, text: []byte(value), layer: settings.origin.layer}, nil
+		return document{name: settings.name(keyPolicy), text: []byte(value), layer: settings.origin.layer}, nil
 	}
 	if !validName(value) {
 		return document{}, fmt.Errorf("%q is neither the name of a host policy nor a policy", printable(value))
@@ -164,10 +159,7 @@ func (h *Host) named(settings originSettings) (document, error) {
 
 // name is how this origin names a key.
 func (s originSettings) name(key string) string {
-	if s.origin.noun == "environment variable" {
-		return EnvPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
-	}
-	return Prefix + key
+	return s.origin.noun + " " + fullName(s.origin.prefix, key)
 }
 
 // names are those of the policies that the host offers.
