@@ -39,7 +39,7 @@ func Listen(path string) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("listen on %q: %w", path, err)
 	}
 	listener.SetUnlinkOnClose(false)
-	if err := os.Chmod(fresh, 0o666); err == nil {
+	if err = os.Chmod(fresh, 0o666); err == nil {
 		err = os.Rename(fresh, final)
 	}
 	if err != nil {
