@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -69,6 +70,10 @@ type NotStarted struct {
 
 // Error implements error.
 func (e *NotStarted) Error() string {
+	// The daemon's own last words mostly end in what to do.
+	if strings.Contains(e.Reason, "; run ") {
+		return "actplane engine cannot be started: " + e.Reason
+	}
 	return fmt.Sprintf("actplane engine cannot be started: %s; run %q", e.Reason, e.Next)
 }
 
