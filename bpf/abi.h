@@ -234,6 +234,8 @@ struct host {
 	__u64 root_ino; /* the host's root directory */
 	__u32 root_dev;
 	__u32 renames; /* invalidates what was remembered of paths */
+	__u32 tier; /* 1 lsm, 2 fmod_ret */
+	__u32 pad;
 };
 
 /* One record of the ring buffer; its object and then its argv follow. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * argv through the token automaton. The set of positions reached says which
- * sequences of tokens have been seen, gaps allowed: one pass for all clauses.
+ * sequences of tokens have been seen, gaps allowed: one pass for all clauses. It
+ * is in the thread's state.
  */
 #ifndef ACTPLANE_ARGV_H
 #define ACTPLANE_ARGV_H
@@ -9,124 +10,123 @@
 #include "decide.bpf.h"
 
 struct arg_stream {
-	struct thread *thread;
-	struct image *head;
 	u64 vector; /* the array of pointers; 0: strings one after the other */
 	u64 next; /* the rest of the current token */
 	u64 end; /* without a vector: where the strings end */
 	u64 state;
 	u32 image;
-	u32 skip; /* tokens that are not looked at */
 	u32 index;
-	bool compat; /* pointers of 4 bytes */
-	bool keep; /* for the record */
-	bool inside; /* of a token */
-	bool done, failed;
+	u32 skip; /* tokens that are not looked at */
+	u32 compat; /* pointers of 4 bytes */
+	u32 keep; /* for the record */
+	u32 inside; /* of a token */
+	u32 done, failed;
 };
 
 /* advance moves the set of positions by one token, which ended in STATE. */
-static __noinline void advance(struct arg_set *reached, struct image *head, u32 image,
-			       u64 state)
+__noinline int advance(u32 image, u64 state)
 {
 	struct row *row = table_entry(rows, image, row_of_state(image, state));
+	struct thread *thread = thread_state();
+	struct image *head = image_at(image);
 	struct arg_set *satisfied;
 	u64 carry = 0;
 
-	if (!row)
-		return;
+	if (!row || !thread || !head)
+		return 0;
 	satisfied = table_entry(tokens, image, row->tokens);
 	if (!satisfied)
-		return;
+		return 0;
 	for (int i = 0; i < ARG_WORDS; i++) {
-		u64 before = reached->words[i];
+		u64 before = thread->exec.reached.words[i];
 
-		reached->words[i] = before | ((before << 1 | carry | head->arg_start[i]) &
-					      satisfied->words[i]);
+		thread->exec.reached.words[i] =
+			before | ((before << 1 | carry | head->arg_start[i]) & satisfied->words[i]);
 		carry = before >> 63;
 	}
+	return 0;
+}
+
+static __always_inline u64 token_start(u32 image)
+{
+	struct image *head = image_at(image);
+
+	return head ? head->start[START_TOKEN] : 0;
 }
 
 static __always_inline bool next_token(struct arg_stream *s)
 {
 	u64 pointer = 0;
-	u32 size = s->compat ? 4 : 8;
-	void *from = (void *)(s->vector + (u64)s->index * size);
 	long error;
 
+	s->state = token_start(s->image);
 	if (!s->vector) {
 		s->done = s->next >= s->end;
 		return !s->done;
 	}
 	if (s->compat)
-		error = bpf_probe_read_user(&pointer, 4, from);
+		error = bpf_probe_read_user(&pointer, 4, (void *)(s->vector + s->index * 4ULL));
 	else
-		error = bpf_probe_read_user(&pointer, 8, from);
-	s->failed = error;
+		error = bpf_probe_read_user(&pointer, 8, (void *)(s->vector + s->index * 8ULL));
+	s->failed = error != 0;
 	s->done = !error && !pointer;
 	s->next = pointer;
-	return !s->failed && !s->done;
+	return !error && pointer;
 }
 
-static __always_inline void keep_piece(struct thread *thread, u32 length)
+/* keep_piece appends the piece in the thread's key to the text for the record. */
+static __always_inline void keep_piece(struct thread *thread, u64 length)
 {
-	u32 at = thread->exec.args_size;
+	u64 at = thread->exec.args_size;
 
-	if (at >= ARGS_SIZE) {
+	if (at + length > ARGS_SIZE) {
 		thread->exec.args_cut = 1;
 		return;
 	}
 	BOUND(at, ARGS_SIZE - 1);
-	BOUND(length, ARG_PIECE - 1);
+	BOUND(length, 2 * ARG_PIECE - 1);
+	if (length > ARG_PIECE)
+		return;
 	bpf_probe_read_kernel(&thread->args[at], length, thread->key);
 	thread->exec.args_size = at + length;
-	if (thread->exec.args_size > ARGS_SIZE) {
-		thread->exec.args_size = ARGS_SIZE;
-		thread->exec.args_cut = 1;
-	}
 }
 
-/* take_piece has a piece of LENGTH bytes without its NUL in thread->key; LAST
+/* take_piece has a piece of LENGTH bytes without its NUL in the thread's key; LAST
  * tells that the token ends here. */
-static __always_inline void take_piece(struct arg_stream *s, u32 length, bool last)
+static __always_inline void take_piece(struct arg_stream *s, struct thread *thread, u32 length,
+				       u32 last)
 {
-	struct thread *thread = s->thread;
-
 	if (s->keep)
 		keep_piece(thread, length + last);
-	if (s->index >= s->skip && s->head->arg_words) {
-		s->state = walk_name(s->image, s->head, thread->key, length, s->state);
+	if (s->index >= s->skip) {
+		s->state = token_state(s->image, s->state, length);
 		if (last)
-			advance(&thread->exec.reached, s->head, s->image, s->state);
+			advance(s->image, s->state);
 	}
 	s->inside = !last;
 	s->next += length + last;
 	s->index += last;
 }
 
-/* A bpf_loop callback, because as a plain loop it takes the verifier a million
- * steps. */
 static long piece_step(u64 step, struct arg_stream *s)
 {
-	struct thread *thread = s->thread;
+	struct thread *thread = thread_state();
 	long size;
 
-	if (!s->inside) {
-		if (!next_token(s))
-			return 1;
-		s->state = s->head->start[START_TOKEN];
-	}
+	if (!thread || (!s->inside && !next_token(s)))
+		return 1;
 	__builtin_memset(thread->key, 0, sizeof(thread->key));
 	size = bpf_probe_read_user_str(thread->key, ARG_PIECE, (void *)s->next);
 	if (size <= 0) {
-		s->failed = true;
+		s->failed = 1;
 		return 1;
 	}
 	/* A full buffer is a token cut off by a NUL of the helper's own, or one
 	 * that just fits: its end then comes as an empty piece. */
 	if (size >= ARG_PIECE)
-		take_piece(s, ARG_PIECE - 1, false);
+		take_piece(s, thread, ARG_PIECE - 1, 0);
 	else
-		take_piece(s, size - 1, true);
+		take_piece(s, thread, size - 1, 1);
 	return 0;
 }
 
@@ -137,22 +137,21 @@ static __always_inline void reset_args(struct thread *thread)
 
 /* feed_string gives the automaton a kernel string as one token. One that does not
  * fit is left to the second look. */
-static __noinline void feed_string(struct arg_stream *s, const char *string)
+static __always_inline void feed_string(u32 image, const char *string)
 {
-	struct thread *thread = s->thread;
+	struct thread *thread = thread_state();
 	long size;
 
+	if (!thread)
+		return;
 	__builtin_memset(thread->key, 0, sizeof(thread->key));
 	size = bpf_probe_read_kernel_str(thread->key, ARG_PIECE, string);
-	if (size <= 0 || size >= ARG_PIECE || !s->head->arg_words)
-		return;
-	s->state = walk_name(s->image, s->head, thread->key, size - 1,
-			     s->head->start[START_TOKEN]);
-	advance(&thread->exec.reached, s->head, s->image, s->state);
+	if (size > 0 && size < ARG_PIECE)
+		advance(image, token_state(image, token_start(image), size - 1));
 }
 
 /* stream_args returns whether all of argv was seen. */
-static __noinline bool stream_args(struct arg_stream *s)
+static __always_inline bool stream_args(struct arg_stream *s)
 {
 	bpf_loop(MAX_ARG_PIECES, piece_step, s, 0);
 	return s->done;

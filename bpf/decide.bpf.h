@@ -3,18 +3,26 @@
 #ifndef ACTPLANE_DECIDE_H
 #define ACTPLANE_DECIDE_H
 
+#include "gates.bpf.h"
 #include "labels.bpf.h"
 #include "match.bpf.h"
 
+/* Which clauses are asked. Those that look at argv can only be asked when it is
+ * known, and are asked again when the kernel has its own copy. */
+enum args_mode {
+	ARGS_NONE, /* no exec: there is no argv */
+	ARGS_KNOWN, /* every clause */
+	ARGS_UNKNOWN, /* without those that look at argv */
+	ARGS_ONLY, /* only those */
+};
+
 struct decision {
-	struct scope *scope;
-	struct arg_set *args; /* exec only */
 	u64 labels, lineage, targets;
+	u32 slot;
 	u32 image, first;
+	u32 mode;
 	u32 clause; /* out */
 	u32 effect; /* out */
-	u32 args_only; /* only clauses that look at argv */
-	u32 no_args; /* argv is not known: clauses that look at it do not match yet */
 };
 
 static __always_inline bool excused_by_gate(struct scope *scope, struct clause *clause)
@@ -30,69 +38,70 @@ static __always_inline bool excused_by_gate(struct scope *scope, struct clause *
 	return false;
 }
 
+static __always_inline bool args_match(struct clause *clause, u32 mode)
+{
+	struct thread *thread;
+
+	if (clause->arg < 0)
+		return mode != ARGS_ONLY;
+	if (mode == ARGS_UNKNOWN)
+		return false;
+	thread = thread_state();
+	return !thread || args_reached(&thread->exec.reached, clause->arg);
+}
+
 /* Candidates come strictest first, then in file order: the first that matches is
  * the verdict. */
 static long candidate_step(u64 step, struct decision *d)
 {
 	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
-	struct arg_set *args = d->args;
+	struct scope *scope = scope_at(d->slot);
 	struct clause *clause;
 
-	if (!index)
+	if (!index || !scope)
 		return 1;
 	clause = table_entry(clauses, d->image, *index);
 	if (!clause)
 		return 1;
-	if (clause->arg >= 0 ? d->no_args : d->args_only)
-		return 0;
 	if ((d->labels & clause->all) != clause->all || d->labels & clause->none)
 		return 0;
 	if (d->lineage & clause->unless_lineage)
 		return 0;
 	if (clause->target >= 0 && d->targets >> (clause->target & 63) & 1)
 		return 0;
-	if (args && !args_reached(args, clause->arg))
-		return 0;
-	if (excused_by_gate(d->scope, clause))
+	if (!args_match(clause, d->mode) || excused_by_gate(scope, clause))
 		return 0;
 	d->clause = *index;
 	d->effect = clause->effect;
 	return 1;
 }
 
-enum args_mode {
-	ARGS_ALL, /* every clause */
-	ARGS_UNKNOWN, /* without those that look at argv */
-	ARGS_ONLY, /* only those */
-};
-
-/* decide asks the clauses that ROW lists for OP, and keeps the strictest verdict
+/* decide asks the clauses that a row lists for OP, and keeps the strictest verdict
  * in ACT. */
-static __noinline void decide(struct act *act, u32 row_number, u32 op, struct arg_set *args,
-			      enum args_mode mode)
+__noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 {
-	struct row *row = table_entry(rows, act->image, row_number);
-	struct decision d = {
-		.scope = act->scope,
-		.args = args,
-		.labels = act->labels,
-		.lineage = act->process->lineage,
-		.targets = act->targets,
-		.image = act->image,
-		.args_only = mode == ARGS_ONLY,
-		.no_args = mode == ARGS_UNKNOWN,
-	};
+	struct decision d = { .mode = mode };
+	struct row *row;
 
-	if (!row || op >= NUM_OPS || !row->clauses[op].count)
-		return;
+	if (!act || op >= NUM_OPS)
+		return 0;
+	row = table_entry(rows, act->image, number);
+	if (!row || !row->clauses[op].count)
+		return 0;
+	d.labels = act->labels;
+	d.lineage = act->lineage;
+	d.targets = act->targets;
+	d.slot = act->slot;
+	d.image = act->image;
 	d.first = row->clauses[op].first;
 	bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
 	if (d.effect <= act->effect)
-		return;
+		return 0;
 	act->effect = d.effect;
 	act->clause = d.clause;
 	act->op = op;
-	act->row = row_number;
+	act->row = number;
+	return 0;
 }
 
 static __always_inline bool denied(struct act *act)

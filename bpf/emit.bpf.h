@@ -5,16 +5,14 @@
 
 #include "decide.bpf.h"
 
-/* put_object copies the object's text to scratch->data and returns its size. A
- * path lies in scratch->path from act->object on; any other object is there
- * already, act->object long. */
-static __always_inline u32 put_object(struct act *act)
+/* put_object copies a path to where the record's text is; any other object is
+ * there already. It returns the object's size. */
+static __always_inline u32 put_object(struct act *act, struct scratch *scratch)
 {
-	struct scratch *scratch = act->scratch;
-	u32 at = act->object, size;
+	u64 at = act->object, size;
 
 	if (act->object_kind != OBJECT_PATH)
-		return act->object;
+		return act->object & 127;
 	if (at >= PATH_SIZE - 1)
 		return 0;
 	size = PATH_SIZE - 1 - at;
@@ -24,33 +22,52 @@ static __always_inline u32 put_object(struct act *act)
 	return size;
 }
 
-static __always_inline u32 put_args(struct act *act, struct thread *thread, u32 after)
+static __always_inline u32 put_args(struct scratch *scratch, u64 after)
 {
-	struct record *record = &act->scratch->record;
-	u32 size = thread->exec.args_size;
+	struct thread *thread = thread_state();
+	u64 size;
 
+	if (!thread)
+		return 0;
+	size = thread->exec.args_size;
 	if (size > ARGS_SIZE)
 		size = ARGS_SIZE;
 	BOUND(after, PATH_SIZE - 1);
 	BOUND(size, 2 * ARGS_SIZE - 1);
-	bpf_probe_read_kernel(&act->scratch->data[after], size, thread->args);
-	record->args_cut = thread->exec.args_cut;
+	bpf_probe_read_kernel(&scratch->data[after], size, thread->args);
+	scratch->record.args_cut = thread->exec.args_cut;
 	return size;
 }
 
-/* emit writes a record of what ACT decided. THREAD, for an exec, has argv. */
-static __noinline void emit(struct act *act, struct thread *thread, u32 kind)
+static __always_inline void fill_process(struct record *record)
 {
-	struct record *record = &act->scratch->record;
-	struct process *process = act->process;
-	u32 size;
+	struct process *process = current_process();
 
-	record->time = bpf_ktime_get_boot_ns();
+	if (!process)
+		return;
 	record->process = process->id;
-	record->labels = act->labels;
 	__builtin_memcpy(record->ancestors, process->ancestors, sizeof(record->ancestors));
-	record->scope = process->scope;
-	record->generation = process->generation;
+}
+
+/* emit writes a record of what ACT decided; that of an exec has argv. */
+__noinline int emit(struct act *act, u32 kind)
+{
+	struct scratch *scratch;
+	struct record *record;
+	struct scope *scope;
+	u64 size;
+
+	if (!act)
+		return 0;
+	scratch = scratch_at(act->scratch);
+	scope = scope_at(act->slot);
+	if (!scratch || !scope)
+		return 0;
+	record = &scratch->record;
+	record->time = bpf_ktime_get_boot_ns();
+	record->labels = act->labels;
+	record->scope = act->slot;
+	record->generation = act->generation;
 	record->clause = act->clause;
 	record->row = act->row;
 	record->tgid = bpf_get_current_pid_tgid() >> 32;
@@ -60,32 +77,37 @@ static __noinline void emit(struct act *act, struct thread *thread, u32 kind)
 	record->reason = act->reason;
 	record->object_kind = act->object_kind;
 	record->protocol = act->protocol;
-	record->setup = in_setup(act);
+	record->setup = act->setup;
 	record->args_cut = 0;
 	record->args_size = 0;
+	fill_process(record);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	record->object_size = put_object(act);
-	if (thread)
-		record->args_size = put_args(act, thread, record->object_size);
-
+	record->object_size = put_object(act, scratch);
+	if (act->op == OP_EXEC)
+		record->args_size = put_args(scratch, record->object_size);
 	size = sizeof(*record) + record->object_size + record->args_size;
 	if (size > sizeof(*record) + PATH_SIZE + ARGS_SIZE)
 		size = sizeof(*record) + PATH_SIZE + ARGS_SIZE;
 	if (bpf_ringbuf_output(&records, record, size, 0))
-		__sync_fetch_and_add(&act->scope->lost, 1);
+		__sync_fetch_and_add(&scope->lost, 1);
+	return 0;
 }
 
 /* settle records the verdict and returns whether the operation is refused. */
-static __always_inline bool settle(struct act *act, struct thread *thread)
+static __always_inline bool settle(struct act *act)
 {
+	struct scope *scope = scope_at(act->slot);
+
 	if (act->effect < EFFECT_NOTIFY)
 		return false;
-	emit(act, thread, RECORD_VERDICT);
+	emit(act, RECORD_VERDICT);
 	if (!denied(act)) {
-		__sync_fetch_and_add(&act->scope->notified, 1);
+		if (scope)
+			__sync_fetch_and_add(&scope->notified, 1);
 		return false;
 	}
-	__sync_fetch_and_add(&act->scope->denied, 1);
+	if (scope)
+		__sync_fetch_and_add(&scope->denied, 1);
 	if (act->effect == EFFECT_KILL)
 		bpf_send_signal(SIGKILL);
 	return true;

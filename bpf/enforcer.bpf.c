@@ -9,6 +9,7 @@
 #include "scope.bpf.h"
 #include "identity.bpf.h"
 #include "labels.bpf.h"
+#include "gates.bpf.h"
 #include "match.bpf.h"
 #include "decide.bpf.h"
 #include "argv.bpf.h"

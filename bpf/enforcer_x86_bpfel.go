@@ -66,6 +66,8 @@ type EnforcerHost struct {
 	RootIno     uint64
 	RootDev     uint32
 	Renames     uint32
+	Tier        uint32
+	Pad         uint32
 }
 
 type EnforcerImage struct {

@@ -87,15 +87,22 @@ static long base_name_step(u64 step, struct base_name *b)
 }
 
 /* name_row returns the row of the base name by which a program was invoked. */
-static __noinline u32 name_row(struct act *act, struct image *head, const char *invoked)
+__noinline u32 name_row(struct act *act, u64 invoked)
 {
-	struct scratch *scratch = act->scratch;
-	struct base_name b = { .scratch = scratch };
-	long size = bpf_probe_read_kernel_str(scratch->data, PATH_SIZE, invoked);
-	u32 at, length;
+	struct base_name b = {};
+	struct scratch *scratch;
+	long size;
+	u64 at, length;
 
+	if (!act)
+		return ROW_UNKNOWN;
+	scratch = scratch_at(act->scratch);
+	if (!scratch)
+		return ROW_UNKNOWN;
+	size = bpf_probe_read_kernel_str(scratch->data, PATH_SIZE, (void *)invoked);
 	if (size <= 1 || size >= PATH_SIZE)
 		return ROW_UNKNOWN;
+	b.scratch = scratch;
 	b.at = size - 1;
 	bpf_loop(NAME_SIZE + 1, base_name_step, &b, 0);
 	at = b.at;
@@ -106,82 +113,94 @@ static __noinline u32 name_row(struct act *act, struct image *head, const char *
 	BOUND(length, NAME_SIZE - 1);
 	__builtin_memset(scratch->name, 0, sizeof(scratch->name));
 	bpf_probe_read_kernel(scratch->name, length, &scratch->data[at]);
-	return row_of_state(act->image, walk_name(act->image, head, scratch->name, length,
-						  head->start[START_NAME]));
+	return name_key_row(act->image, act->scratch, length, START_NAME);
 }
 
 /* read_args is the first look at argv. At the level of an interpreter the script's
  * name is one of its arguments. */
-static __noinline void read_args(struct act *act, struct thread *thread, struct image *head,
-				 struct linux_binprm *bprm, u32 level)
+__noinline int read_args(u32 image, u64 script, u32 level)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_state();
 	struct arg_stream s = {
-		.thread = thread,
-		.head = head,
-		.image = act->image,
+		.image = image,
 		.skip = 1, /* argv[0] says what the caller likes */
 		.keep = level == 0,
 	};
+	bool compat;
 
-	if (level && !head->arg_words)
-		return;
+	if (!thread)
+		return 0;
 	reset_args(thread);
-	if (!level) {
+	if (level) {
+		feed_string(image, (void *)script);
+	} else {
 		thread->exec.args_size = 0;
 		thread->exec.args_cut = 0;
-	} else {
-		feed_string(&s, BPF_CORE_READ(bprm, filename));
 	}
-	caller_argv((struct pt_regs *)bpf_task_pt_regs(task), &s.vector, &s.compat);
+	caller_argv((struct pt_regs *)bpf_task_pt_regs(task), &s.vector, &compat);
+	s.compat = compat;
 	thread->exec.args_read = stream_args(&s);
+	return 0;
 }
 
-/* judge_level decides on one program of an exec, and remembers how. */
-static __noinline void judge_level(struct act *act, struct thread *thread,
-				   struct linux_binprm *bprm, u32 level)
+static __always_inline u32 args_mode(void)
+{
+	struct thread *thread = thread_state();
+
+	return thread && thread->exec.args_read ? ARGS_KNOWN : ARGS_UNKNOWN;
+}
+
+/* match_level finds the rows of one program of an exec and remembers them. */
+static __always_inline bool match_level(struct act *act, struct linux_binprm *bprm,
+					struct exec_level *level)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct image *head = image_head(act);
 	struct file *file = BPF_CORE_READ(bprm, file);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct scope_files *known = files_of(act);
-	struct exec_level *saved;
 	struct row *row, *named;
-	u32 row_number = ROW_UNKNOWN, named_number, at;
-	u64 slot = level;
 
-	BOUND(slot, 7);
-	if (!head || slot >= MAX_EXEC_LEVELS)
-		return;
-	saved = &thread->exec.level[slot];
-	named_number = name_row(act, head, BPF_CORE_READ(bprm, interp));
-	read_args(act, thread, head, bprm, level);
-	at = render(act->scratch, BPF_CORE_READ(file, f_path.mnt),
-		    BPF_CORE_READ(file, f_path.dentry));
-	if (at != NO_PATH)
-		row_number = row_of_state(act->image, walk_path(act->image, head, act->scratch,
-								at, START_PATH));
+	level->name_row = name_row(act, (u64)BPF_CORE_READ(bprm, interp));
 	act->object_kind = OBJECT_PATH;
-	act->object = at;
-	row = table_entry(rows, act->image, row_number);
-	named = table_entry(rows, act->image, named_number);
+	act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),
+			     (u64)BPF_CORE_READ(file, f_path.dentry));
+	level->row = path_row(act->image, act->scratch, act->object, START_PATH);
+	row = table_entry(rows, act->image, level->row);
+	named = table_entry(rows, act->image, level->name_row);
 	if (!row || !named)
-		return;
-	act->labels = act->process->labels | file_labels(act, inode) | row->sources |
-		      row->exec_sources | named->exec_sources;
+		return false;
+	act->labels |= file_labels(act, inode) | row->sources | row->exec_sources |
+		       named->exec_sources;
 	act->targets = row->targets;
-	saved->labels = act->labels;
-	saved->row = row_number;
-	saved->name_row = named_number;
-	saved->argc = BPF_CORE_READ(bprm, argc);
-	saved->trusted = !file_modified(act, inode) && !BPF_CORE_READ(task, ptrace);
-	if (known && same_file(inode, &known->guest))
+	level->labels = act->labels;
+	level->argc = BPF_CORE_READ(bprm, argc);
+	level->trusted = !file_modified(act, inode) && !BPF_CORE_READ(task, ptrace);
+	return true;
+}
+
+/* judge_level decides on one program of an exec. */
+static __always_inline void judge_level(struct act *act, struct thread *thread,
+					struct linux_binprm *bprm, u64 number)
+{
+	struct scope_files *known = files_of(act);
+	struct exec_level level = {};
+
+	if (number >= MAX_EXEC_LEVELS) {
+		refuse(act, OP_EXEC, REASON_EXEC_DEPTH);
 		return;
-	decide(act, row_number, OP_EXEC, &thread->exec.reached,
-	       thread->exec.args_read ? ARGS_ALL : ARGS_UNKNOWN);
-	decide(act, named_number, OP_EXEC, &thread->exec.reached,
-	       thread->exec.args_read ? ARGS_ALL : ARGS_UNKNOWN);
+	}
+	read_args(act->image, (u64)BPF_CORE_READ(bprm, filename), number);
+	if (!match_level(act, bprm, &level)) {
+		refuse(act, OP_EXEC, REASON_NO_MEMORY);
+		return;
+	}
+	BOUND(number, 7);
+	if (number < MAX_EXEC_LEVELS)
+		thread->exec.level[number] = level;
+	if (known && same_file(BPF_CORE_READ(bprm, file, f_inode), &known->guest))
+		return;
+	decide(act, level.row, OP_EXEC, args_mode());
+	decide(act, level.name_row, OP_EXEC, args_mode());
 }
 
 /* An exec by a thread that is not the leader makes it the leader, and the old one's
@@ -189,13 +208,14 @@ static __noinline void judge_level(struct act *act, struct thread *thread,
 static __always_inline void follow_leader(struct act *act)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct process *copy;
+	struct process *process, *copy;
 
 	if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
 		return;
+	process = current_process();
 	copy = bpf_task_storage_get(&processes, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (copy)
-		__builtin_memcpy(copy, act->process, sizeof(*copy));
+	if (copy && process)
+		__builtin_memcpy(copy, process, sizeof(*copy));
 	else
 		refuse(act, OP_EXEC, REASON_NO_MEMORY);
 }
@@ -215,94 +235,123 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 		return true;
 	if (BPF_CORE_READ(bprm, interp) == BPF_CORE_READ(bprm, filename))
 		thread->exec.levels = 0;
-	if (in_setup(&act) && !leaves_setup(&act))
+	if (act.setup && !leaves_setup(&act))
 		return false;
-	level = thread->exec.levels;
-	act.scratch = acquire();
-	if (!act.scratch)
+	if (!acquire(&act))
 		return true;
-	thread->exec.image = act.image;
+	level = thread->exec.levels;
 	thread->exec.levels = level + 1;
+	thread->exec.image = act.image;
 	judge_level(&act, thread, bprm, level);
-	if (level >= MAX_EXEC_LEVELS)
-		refuse(&act, OP_EXEC, REASON_EXEC_DEPTH);
 	follow_leader(&act);
-	refused = settle(&act, thread);
-	release(act.scratch);
+	refused = settle(&act);
+	release(&act);
 	return refused;
 }
-TWIN(bprm_check_security, (struct linux_binprm *bprm), (bprm))
+TWIN_BODY(lsm_bprm_check_security, "lsm/bprm_check_security", (struct linux_binprm *bprm),
+	  on_bprm_check_security(bprm))
+TWIN_BODY(mod_bprm_check_security, "fmod_ret/security_bprm_check", (struct linux_binprm *bprm),
+	  on_bprm_check_security(bprm))
 
-/* second_look decides again on the clauses that look at argv, with what the kernel
- * took, and then lets the exec count. */
-static __noinline void second_look(struct act *act, struct thread *thread,
-				   struct linux_binprm *bprm, struct exec_level *level)
+/* exec_looks_at_args tells whether the second look has anything to look at. */
+static __always_inline bool exec_looks_at_args(u32 image, struct exec_level *level)
+{
+	struct row *row = table_entry(rows, image, level->row);
+	struct row *named = table_entry(rows, image, level->name_row);
+
+	return !row || !named || row->exec_args || named->exec_args;
+}
+
+/* reread_args reads the argv that the kernel took, from its place in the new
+ * memory, without the SKIP tokens that interpreters put in front. */
+__noinline int reread_args(u32 image, u32 skip)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct image *head = image_head(act);
-	struct row *row = table_entry(rows, act->image, level->row);
-	struct row *named = table_entry(rows, act->image, level->name_row);
+	struct thread *thread = thread_state();
 	struct arg_stream s = {
-		.thread = thread,
-		.head = head,
-		.image = act->image,
-		/* What an interpreter put in front of this level's argv. */
-		.skip = BPF_CORE_READ(bprm, argc) - level->argc + 1,
+		.image = image,
+		.skip = skip,
 		.next = BPF_CORE_READ(task, mm, arg_start),
 		.end = BPF_CORE_READ(task, mm, arg_end),
 	};
 
-	if (!head || !row || !named || !(row->exec_args | named->exec_args))
-		return;
+	if (!thread)
+		return 0;
 	reset_args(thread);
-	act->labels = level->labels;
+	return stream_args(&s);
+}
+
+/* second_look decides again on the clauses that look at argv. What the first look
+ * has reported is not reported again. */
+__noinline int second_look(struct act *act, s32 argc, u64 number)
+{
+	struct thread *thread = thread_state();
+	struct exec_level level;
+	struct row *row;
+
+	if (!act || !thread || number >= MAX_EXEC_LEVELS)
+		return 0;
+	level = thread->exec.level[number];
+	row = table_entry(rows, act->image, level.row);
+	if (!row || !exec_looks_at_args(act->image, &level))
+		return 0;
+	act->labels = level.labels;
 	act->targets = row->targets;
-	if (!stream_args(&s)) {
+	if (!reread_args(act->image, argc - level.argc + 1)) {
 		refuse(act, OP_EXEC, REASON_ARGS_UNREADABLE);
-		return;
+		return 0;
 	}
-	decide(act, level->row, OP_EXEC, &thread->exec.reached, ARGS_ONLY);
-	decide(act, level->name_row, OP_EXEC, &thread->exec.reached, ARGS_ONLY);
-}
-
-static __noinline void commit_level(struct act *act, struct thread *thread,
-				    struct exec_level *level)
-{
-	struct row *row = table_entry(rows, act->image, level->row);
-	struct row *named = table_entry(rows, act->image, level->name_row);
-
-	if (!row || !named)
-		return;
-	gain(act, level->labels);
-	if (level->trusted)
-		__sync_fetch_and_or(&act->process->lineage, row->lineage);
-	move_gates(act, row, OP_EXEC, &thread->exec.reached, level->trusted);
-	move_gates(act, named, OP_EXEC, &thread->exec.reached, false);
-}
-
-struct exec_commit {
-	struct act *act;
-	struct thread *thread;
-	struct linux_binprm *bprm;
-	bool refused;
-};
-
-static __always_inline void look_at_level(struct act *act, struct thread *thread,
-					  struct linux_binprm *bprm, u64 number)
-{
-	struct exec_level *level;
-	bool known = thread->exec.args_read;
-
-	BOUND(number, 7);
-	if (number >= MAX_EXEC_LEVELS)
-		return;
-	level = &thread->exec.level[number];
-	second_look(act, thread, bprm, level);
-	/* What the first look has reported already. */
-	if (known && !denied(act))
+	decide(act, level.row, OP_EXEC, ARGS_ONLY);
+	decide(act, level.name_row, OP_EXEC, ARGS_ONLY);
+	if (thread->exec.args_read && !denied(act))
 		act->effect = EFFECT_ALLOW;
-	if (!denied(act))
-		commit_level(act, thread, level);
+	return 0;
+}
+
+__noinline int commit_level(struct act *act, u64 number)
+{
+	struct process *process = current_process();
+	struct thread *thread = thread_state();
+	struct exec_level level;
+	struct row *row;
+
+	if (!act || !thread || !process || number >= MAX_EXEC_LEVELS)
+		return 0;
+	level = thread->exec.level[number];
+	row = table_entry(rows, act->image, level.row);
+	if (!row)
+		return 0;
+	gain(act, level.labels);
+	if (level.trusted)
+		__sync_fetch_and_or(&process->lineage, row->lineage);
+	move_gates(act, level.row, OP_EXEC, level.trusted);
+	move_gates(act, level.name_row, OP_EXEC, 0);
+	return 0;
+}
+
+static __always_inline void complete(struct act *act, struct thread *thread,
+				     struct linux_binprm *bprm)
+{
+	struct process *process = current_process();
+	struct file *file = BPF_CORE_READ(bprm, file);
+
+	if (process)
+		process->pending_count = 0;
+	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
+		if (i >= thread->exec.levels || denied(act))
+			break;
+		second_look(act, BPF_CORE_READ(bprm, argc), i);
+		if (!denied(act))
+			commit_level(act, i);
+	}
+	thread->exec.levels = 0;
+	act->object_kind = OBJECT_PATH;
+	act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),
+			     (u64)BPF_CORE_READ(file, f_path.dentry));
+	if (settle(act))
+		bpf_send_signal(SIGKILL);
+	if (process)
+		process->flags &= ~PROCESS_SETUP;
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -310,37 +359,18 @@ int BPF_PROG(tp_sched_process_exec, struct task_struct *task, int old_pid,
 	     struct linux_binprm *bprm)
 {
 	struct act act = {};
+	enum membership membership = enter(&act);
 	struct thread *thread;
-	struct file *file;
 
-	if (enter(&act) != INSIDE)
+	if (membership == OUTSIDE)
 		return 0;
 	thread = thread_state();
-	act.scratch = acquire();
-	if (!thread || !act.scratch) {
+	if (membership == REFUSED || !thread || !acquire(&act)) {
 		bpf_send_signal(SIGKILL);
-		if (act.scratch)
-			release(act.scratch);
 		return 0;
 	}
-	if (in_setup(&act) && !leaves_setup(&act)) {
-		release(act.scratch);
-		return 0;
-	}
-	act.process->pending_count = 0;
-	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
-		if (i >= thread->exec.levels || denied(&act))
-			break;
-		look_at_level(&act, thread, bprm, i);
-	}
-	file = BPF_CORE_READ(bprm, file);
-	act.object_kind = OBJECT_PATH;
-	act.object = render(act.scratch, BPF_CORE_READ(file, f_path.mnt),
-			    BPF_CORE_READ(file, f_path.dentry));
-	if (settle(&act, thread))
-		bpf_send_signal(SIGKILL);
-	act.process->flags &= ~PROCESS_SETUP;
-	thread->exec.levels = 0;
-	release(act.scratch);
+	if (!act.setup || leaves_setup(&act))
+		complete(&act, thread, bprm);
+	release(&act);
 	return 0;
 }

@@ -47,82 +47,75 @@ static __always_inline bool opening(void)
 	       number == X86_OPENAT2;
 }
 
-/* begin enters the scope for a file event. False: nothing to do, *REFUSED is the
+/* begin enters the scope for an event. False: nothing to do, *REFUSED is the
  * verdict. */
-static __noinline bool begin(struct act *act, bool *refused)
+static __always_inline bool begin(struct act *act, bool *refused)
 {
 	enum membership membership = enter(act);
 
 	*refused = membership == REFUSED;
-	if (membership != INSIDE || in_setup(act))
+	if (membership != INSIDE || act->setup)
 		return false;
-	act->scratch = acquire();
-	*refused = !act->scratch;
-	return act->scratch != NULL;
+	*refused = !acquire(act);
+	return !*refused;
 }
 
 static __always_inline bool end(struct act *act)
 {
-	bool refused = settle(act, NULL);
+	bool refused = settle(act);
 
-	release(act->scratch);
+	release(act);
 	return refused;
 }
 
-/* locate finds the row of a name, and with it what the rules say of it. */
-static __noinline u32 locate(struct act *act, struct vfsmount *mount, struct dentry *dentry)
+/* locate finds the row of a name, and makes it the act's object. */
+static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
 {
-	struct image *head = image_head(act);
-	u32 at;
-
-	at = render(act->scratch, mount, dentry);
 	act->object_kind = OBJECT_PATH;
-	act->object = at;
-	if (!head || at == NO_PATH)
-		return ROW_UNKNOWN;
-	return row_of_state(act->image, walk_path(act->image, head, act->scratch, at, START_PATH));
+	act->object = render(act->scratch, mount, dentry);
+	return path_row(act->image, act->scratch, act->object, START_PATH);
 }
 
 #define BIT(op) (1U << (op))
 
 /* judge decides on all operations in the set OPS at once; the strictest holds. */
-static __noinline void judge(struct act *act, u32 row, u32 ops)
+static __always_inline void judge(struct act *act, u32 row, u32 ops)
 {
 	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
 		if (ops & BIT(op))
-			decide(act, row, op, NULL, ARGS_ALL);
+			decide(act, row, op, ARGS_NONE);
 }
 
-static __noinline void move_all_gates(struct act *act, u32 row_number, u32 ops)
+static __always_inline void move_all_gates(struct act *act, u32 row, u32 ops)
 {
-	struct row *row = table_entry(rows, act->image, row_number);
-
-	if (!row)
-		return;
 	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
 		if (ops & BIT(op))
-			move_gates(act, row, op, NULL, true);
+			move_gates(act, row, op, 1);
 }
 
-/* judge_name is an event that changes a name or its attributes: the flow is into
- * the file, its sources stick to it under every other name. */
-static __noinline void judge_name(struct act *act, struct vfsmount *mount,
-				  struct dentry *dentry, u32 ops)
+/* judge_name is an event that changes a name or its attributes. The sources of the
+ * name stick to the file under every other name. */
+__noinline int judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 {
-	u32 number = locate(act, mount, dentry);
-	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
-	struct row *row;
+	struct dentry *name = (void *)dentry;
+	u64 inode, sources;
+	u32 row;
 
-	judge(act, number, ops);
+	if (!act)
+		return 0;
+	row = locate(act, mount, dentry);
+	judge(act, row, ops);
 	if (denied(act))
-		return;
-	row = table_entry(rows, act->image, number);
-	if (row && row->sources && inode)
-		mark_file(act, inode, row->sources, 0);
-	move_all_gates(act, number, ops);
+		return 0;
+	inode = (u64)BPF_CORE_READ(name, d_inode);
+	sources = row_sources(act->image, row);
+	if (sources && inode)
+		mark_file(act, inode, sources, 0);
+	move_all_gates(act, row, ops);
+	return 0;
 }
 
-static __noinline bool change_name(struct vfsmount *mount, struct dentry *dentry, u32 ops)
+static __always_inline bool change_name(u64 mount, u64 dentry, u32 ops)
 {
 	struct act act = {};
 	bool refused;
@@ -133,6 +126,22 @@ static __noinline bool change_name(struct vfsmount *mount, struct dentry *dentry
 	return end(&act);
 }
 
+static __always_inline bool change_path(const struct path *path, u32 ops)
+{
+	return change_name((u64)BPF_CORE_READ(path, mnt), (u64)BPF_CORE_READ(path, dentry), ops);
+}
+
+static __always_inline bool change_entry(const struct path *dir, struct dentry *dentry, u32 ops)
+{
+	return change_name((u64)BPF_CORE_READ(dir, mnt), number_of(dentry), ops);
+}
+
+static __always_inline u32 locate_file(struct act *act, struct file *file)
+{
+	return locate(act, (u64)BPF_CORE_READ(file, f_path.mnt),
+		      (u64)BPF_CORE_READ(file, f_path.dentry));
+}
+
 /* The self-test opens a file that only the daemon knows, as a process in setup. The
  * record tells the row found, so that the daemon can compare it with its own. */
 static __always_inline bool probe(struct act *act, struct file *file)
@@ -141,14 +150,13 @@ static __always_inline bool probe(struct act *act, struct file *file)
 
 	if (!known || !same_file(BPF_CORE_READ(file, f_inode), &known->probe))
 		return false;
-	act->scratch = acquire();
-	if (!act->scratch)
+	if (!acquire(act))
 		return true;
-	act->row = locate(act, BPF_CORE_READ(file, f_path.mnt), BPF_CORE_READ(file, f_path.dentry));
+	act->row = locate_file(act, file);
 	act->effect = EFFECT_BLOCK;
 	act->op = OP_OPEN;
-	emit(act, NULL, RECORD_PROBE);
-	release(act->scratch);
+	emit(act, RECORD_PROBE);
+	release(act);
 	return true;
 }
 
@@ -167,72 +175,77 @@ static __always_inline u32 open_ops(u32 mode, u32 flags)
 	return ops | BIT(OP_WRITE);
 }
 
-/* remember notes that writing FILE has been decided with the labels and gates as
- * they are. */
+/* What a write was decided with: the same again needs no second look. */
+static __always_inline bool writing_now(struct act *act, struct file *file, struct last_write *now)
+{
+	struct scope *scope = scope_at(act->slot);
+	struct host *host = host_state();
+
+	if (!scope || !host)
+		return false;
+	now->inode = (u64)BPF_CORE_READ(file, f_inode);
+	now->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
+	now->mount = (u64)BPF_CORE_READ(file, f_path.mnt);
+	now->labels = act->labels;
+	now->clock = scope->clock;
+	now->renames = host->renames;
+	now->image = act->image;
+	return true;
+}
+
 static __always_inline void remember(struct act *act, struct file *file)
 {
 	struct thread *thread = thread_state();
-	struct host *host = host_state();
+	struct last_write now = {};
 
-	if (!thread || !host)
-		return;
-	thread->last_write.inode = 0;
-	thread->last_write.dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
-	thread->last_write.mount = (u64)BPF_CORE_READ(file, f_path.mnt);
-	thread->last_write.labels = act->process->labels;
-	thread->last_write.clock = act->scope->clock;
-	thread->last_write.renames = host->renames;
-	thread->last_write.image = act->image;
-	thread->last_write.inode = (u64)BPF_CORE_READ(file, f_inode);
+	if (thread && writing_now(act, file, &now))
+		thread->last_write = now;
 }
 
 static __always_inline bool remembered(struct act *act, struct file *file)
 {
 	struct thread *thread = thread_state();
-	struct host *host = host_state();
+	struct last_write now = {}, *last;
 
-	return thread && host && thread->last_write.inode == (u64)BPF_CORE_READ(file, f_inode) &&
-	       thread->last_write.dentry == (u64)BPF_CORE_READ(file, f_path.dentry) &&
-	       thread->last_write.mount == (u64)BPF_CORE_READ(file, f_path.mnt) &&
-	       thread->last_write.labels == act->process->labels &&
-	       thread->last_write.clock == act->scope->clock &&
-	       thread->last_write.renames == host->renames &&
-	       thread->last_write.image == act->image;
+	if (!thread || !writing_now(act, file, &now))
+		return false;
+	last = &thread->last_write;
+	return now.inode == last->inode && now.dentry == last->dentry &&
+	       now.mount == last->mount && now.labels == last->labels &&
+	       now.clock == last->clock && now.renames == last->renames &&
+	       now.image == last->image;
 }
 
 /* flow moves labels between process and file after an allowed open. */
-static __noinline void flow(struct act *act, struct file *file, u32 row_number, u32 mode)
+static __always_inline void flow(struct act *act, struct file *file, u64 sources, u32 mode)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct row *row = table_entry(rows, act->image, row_number);
-	u64 sources = row ? row->sources : 0;
+	u64 inode = (u64)BPF_CORE_READ(file, f_inode);
 
 	if (mode & FMODE_READ)
 		gain(act, act->labels);
 	if (sources)
 		mark_file(act, inode, sources, 0);
 	if (mode & FMODE_WRITE) {
-		mark_file(act, inode, act->process->labels, FILE_MODIFIED);
+		mark_file(act, inode, act->labels, FILE_MODIFIED);
 		remember(act, file);
 	}
 }
 
-static __noinline void judge_open(struct act *act, struct file *file, u32 mode)
+static __always_inline void judge_open(struct act *act, struct file *file, u32 mode)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	u32 ops = open_ops(mode, BPF_CORE_READ(file, f_flags));
-	u32 number = locate(act, BPF_CORE_READ(file, f_path.mnt),
-			    BPF_CORE_READ(file, f_path.dentry));
-	struct row *row = table_entry(rows, act->image, number);
+	u32 row = locate_file(act, file);
+	u64 sources = row_sources(act->image, row);
 
 	if (mode & FMODE_READ)
-		act->labels |= file_labels(act, inode) | (row ? row->sources : 0);
-	judge(act, number, ops);
+		act->labels |= file_labels(act, inode) | sources;
+	judge(act, row, ops);
 	if (denied(act))
 		return;
 	if (inode_type(inode) == S_IFREG)
-		flow(act, file, number, mode);
-	move_all_gates(act, number, ops);
+		flow(act, file, sources, mode);
+	move_all_gates(act, row, ops);
 }
 
 static __always_inline bool on_file_open(struct file *file)
@@ -246,10 +259,9 @@ static __always_inline bool on_file_open(struct file *file)
 		return membership == REFUSED;
 	if (probe(&act, file))
 		return true;
-	if (in_setup(&act) || is_internal(BPF_CORE_READ(file, f_path.mnt)))
+	if (act.setup || is_internal(BPF_CORE_READ(file, f_path.mnt)))
 		return false;
-	act.scratch = acquire();
-	if (!act.scratch)
+	if (!acquire(&act))
 		return true;
 	judge_open(&act, file, mode);
 	return end(&act);
@@ -258,18 +270,17 @@ TWIN(file_open, (struct file *file), (file))
 
 /* judge_write decides again on a descriptor that is open for writing, since labels
  * and gates may have changed. Opening it has been reported: only a refusal is new. */
-static __noinline void judge_write(struct act *act, struct file *file)
+static __always_inline void judge_write(struct act *act, struct file *file)
 {
 	u32 append = BPF_CORE_READ(file, f_flags) & O_APPEND;
-	u32 number = locate(act, BPF_CORE_READ(file, f_path.mnt),
-			    BPF_CORE_READ(file, f_path.dentry));
+	u32 row = locate_file(act, file);
 
-	judge(act, number, append ? BIT(OP_APPEND) : BIT(OP_WRITE));
-	if (!denied(act)) {
-		act->effect = EFFECT_ALLOW;
-		mark_file(act, BPF_CORE_READ(file, f_inode), act->process->labels, FILE_MODIFIED);
-		remember(act, file);
-	}
+	judge(act, row, append ? BIT(OP_APPEND) : BIT(OP_WRITE));
+	if (denied(act))
+		return;
+	act->effect = EFFECT_ALLOW;
+	mark_file(act, (u64)BPF_CORE_READ(file, f_inode), act->labels, FILE_MODIFIED);
+	remember(act, file);
 }
 
 /* Attached only while some live policy tests labels. */
@@ -279,7 +290,7 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 	enum membership membership = enter(&act);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 
-	if (membership != INSIDE || in_setup(&act))
+	if (membership != INSIDE || act.setup)
 		return membership == REFUSED;
 	if (inode_type(inode) != S_IFREG || BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
 		return false;
@@ -288,8 +299,7 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 	if (!(mask & MAY_WRITE) || remembered(&act, file) ||
 	    is_internal(BPF_CORE_READ(file, f_path.mnt)))
 		return false;
-	act.scratch = acquire();
-	if (!act.scratch)
+	if (!acquire(&act))
 		return true;
 	judge_write(&act, file);
 	return end(&act);
@@ -301,46 +311,45 @@ static __always_inline bool on_path_mknod(const struct path *dir, struct dentry 
 	u64 number = syscall_number();
 	bool node = number == X86_MKNOD || number == X86_MKNODAT;
 
-	return change_name(BPF_CORE_READ(dir, mnt), dentry,
-			   node ? BIT(OP_WRITE) : BIT(OP_WRITE) | BIT(OP_OPEN));
+	return change_entry(dir, dentry, node ? BIT(OP_WRITE) : BIT(OP_WRITE) | BIT(OP_OPEN));
 }
 TWIN(path_mknod, (const struct path *dir, struct dentry *dentry, u16 mode, unsigned int dev),
      (dir, dentry))
 
 static __always_inline bool on_path_mkdir(const struct path *dir, struct dentry *dentry)
 {
-	return change_name(BPF_CORE_READ(dir, mnt), dentry, BIT(OP_WRITE));
+	return change_entry(dir, dentry, BIT(OP_WRITE));
 }
 TWIN(path_mkdir, (const struct path *dir, struct dentry *dentry, u16 mode), (dir, dentry))
 
 static __always_inline bool on_path_symlink(const struct path *dir, struct dentry *dentry)
 {
-	return change_name(BPF_CORE_READ(dir, mnt), dentry, BIT(OP_WRITE));
+	return change_entry(dir, dentry, BIT(OP_WRITE));
 }
 TWIN(path_symlink, (const struct path *dir, struct dentry *dentry, const char *old_name),
      (dir, dentry))
 
 static __always_inline bool on_path_unlink(const struct path *dir, struct dentry *dentry)
 {
-	return change_name(BPF_CORE_READ(dir, mnt), dentry, BIT(OP_WRITE) | BIT(OP_UNLINK));
+	return change_entry(dir, dentry, BIT(OP_WRITE) | BIT(OP_UNLINK));
 }
 TWIN(path_unlink, (const struct path *dir, struct dentry *dentry), (dir, dentry))
 
 static __always_inline bool on_path_rmdir(const struct path *dir, struct dentry *dentry)
 {
-	return change_name(BPF_CORE_READ(dir, mnt), dentry, BIT(OP_WRITE) | BIT(OP_UNLINK));
+	return change_entry(dir, dentry, BIT(OP_WRITE) | BIT(OP_UNLINK));
 }
 TWIN(path_rmdir, (const struct path *dir, struct dentry *dentry), (dir, dentry))
 
 static __always_inline bool on_path_chmod(const struct path *path)
 {
-	return change_name(BPF_CORE_READ(path, mnt), BPF_CORE_READ(path, dentry), BIT(OP_WRITE));
+	return change_path(path, BIT(OP_WRITE));
 }
 TWIN(path_chmod, (const struct path *path, u16 mode), (path))
 
 static __always_inline bool on_path_chown(const struct path *path)
 {
-	return change_name(BPF_CORE_READ(path, mnt), BPF_CORE_READ(path, dentry), BIT(OP_WRITE));
+	return change_path(path, BIT(OP_WRITE));
 }
 TWIN(path_chown, (const struct path *path, u64 uid, u64 gid), (path))
 
@@ -349,7 +358,7 @@ static __always_inline bool on_path_truncate(const struct path *path)
 {
 	if (opening())
 		return false;
-	return change_name(BPF_CORE_READ(path, mnt), BPF_CORE_READ(path, dentry), BIT(OP_WRITE));
+	return change_path(path, BIT(OP_WRITE));
 }
 TWIN(path_truncate, (const struct path *path), (path))
 
@@ -358,61 +367,75 @@ static __always_inline bool on_file_truncate(struct file *file)
 {
 	if (opening() || is_internal(BPF_CORE_READ(file, f_path.mnt)))
 		return false;
-	return change_name(BPF_CORE_READ(file, f_path.mnt), BPF_CORE_READ(file, f_path.dentry),
-			   BIT(OP_WRITE));
+	return change_name((u64)BPF_CORE_READ(file, f_path.mnt),
+			   (u64)BPF_CORE_READ(file, f_path.dentry), BIT(OP_WRITE));
 }
 TWIN(file_truncate, (struct file *file), (file))
+
+/* The file under a name also gets the sources of another one, NAME. */
+__noinline int carry_sources(struct act *act, u64 mount, u64 name, u64 file)
+{
+	struct dentry *dentry = (void *)file;
+	u64 inode, sources;
+
+	if (!act)
+		return 0;
+	inode = (u64)BPF_CORE_READ(dentry, d_inode);
+	sources = row_sources(act->image, locate(act, mount, name));
+	if (sources && inode)
+		mark_file(act, inode, sources, 0);
+	return 0;
+}
+
+static __always_inline bool sources_follow(u64 mount, u64 name, u64 file)
+{
+	struct act act = {};
+	bool refused;
+
+	if (!begin(&act, &refused))
+		return refused;
+	carry_sources(&act, mount, name, file);
+	return end(&act);
+}
+
+/* between reports on the first of two names; false: it is refused. */
+static __always_inline bool between(struct act *act)
+{
+	if (denied(act))
+		return false;
+	settle(act);
+	act->effect = EFFECT_ALLOW;
+	return true;
+}
 
 /*
  * A hard link: both names are written, and the file keeps the sources of both. The
  * hook has no mount for the old name, but the two must be on one mount.
  */
 static __always_inline bool on_path_link(struct dentry *old, const struct path *dir,
-					 struct dentry *dentry)
+					 struct dentry *new)
 {
-	struct vfsmount *mount = BPF_CORE_READ(dir, mnt);
+	u64 mount = (u64)BPF_CORE_READ(dir, mnt);
+	u64 from = number_of(old), to = number_of(new);
 	struct act act = {};
 	bool refused;
 
 	if (!begin(&act, &refused))
 		return refused;
-	judge_name(&act, mount, old, BIT(OP_WRITE));
-	if (act.effect == EFFECT_NOTIFY) {
-		settle(&act, NULL);
-		act.effect = EFFECT_ALLOW;
-	}
-	if (!denied(&act)) {
-		judge_name(&act, mount, dentry, BIT(OP_WRITE));
-		if (!denied(&act)) {
-			u32 number = locate(&act, mount, dentry);
-			struct row *row = table_entry(rows, act.image, number);
-
-			if (row && row->sources)
-				mark_file(&act, BPF_CORE_READ(old, d_inode), row->sources, 0);
-		}
-	}
-	return end(&act);
+	judge_name(&act, mount, from, BIT(OP_WRITE));
+	if (between(&act))
+		judge_name(&act, mount, to, BIT(OP_WRITE));
+	refused = end(&act);
+	return refused || sources_follow(mount, to, from);
 }
-TWIN(path_link, (struct dentry *old, const struct path *dir, struct dentry *dentry),
-     (old, dir, dentry))
+TWIN(path_link, (struct dentry *old, const struct path *dir, struct dentry *new),
+     (old, dir, new))
 
-/* The file under OLD also gets the sources of the name NEW. */
-static __noinline void carry_sources(struct act *act, struct vfsmount *mount,
-				     struct dentry *name, struct dentry *file)
+static __always_inline bool on_path_rename(const struct path *new_dir, struct dentry *old,
+					   struct dentry *new, unsigned int flags)
 {
-	u32 number = locate(act, mount, name);
-	struct row *row = table_entry(rows, act->image, number);
-	struct inode *inode = BPF_CORE_READ(file, d_inode);
-
-	if (row && row->sources && inode)
-		mark_file(act, inode, row->sources, 0);
-}
-
-static __always_inline bool on_path_rename(const struct path *old_dir, struct dentry *old,
-					   const struct path *new_dir, struct dentry *new,
-					   unsigned int flags)
-{
-	struct vfsmount *mount = BPF_CORE_READ(new_dir, mnt);
+	u64 mount = (u64)BPF_CORE_READ(new_dir, mnt);
+	u64 from = number_of(old), to = number_of(new);
 	struct host *host = host_state();
 	struct act act = {};
 	u32 over = BIT(OP_WRITE);
@@ -424,33 +447,32 @@ static __always_inline bool on_path_rename(const struct path *old_dir, struct de
 		return refused;
 	if (BPF_CORE_READ(new, d_inode))
 		over |= BIT(OP_UNLINK); /* the file that has this name loses it */
-	judge_name(&act, mount, old, BIT(OP_WRITE) | BIT(OP_UNLINK));
-	if (act.effect == EFFECT_NOTIFY) {
-		settle(&act, NULL);
-		act.effect = EFFECT_ALLOW;
-	}
-	if (!denied(&act)) {
-		judge_name(&act, mount, new, over);
-		if (!denied(&act))
-			carry_sources(&act, mount, new, old);
-		if (!denied(&act) && flags & RENAME_EXCHANGE)
-			carry_sources(&act, mount, old, new);
-	}
-	return end(&act);
+	judge_name(&act, mount, from, BIT(OP_WRITE) | BIT(OP_UNLINK));
+	if (between(&act))
+		judge_name(&act, mount, to, over);
+	refused = end(&act);
+	if (refused)
+		return true;
+	if (flags & RENAME_EXCHANGE && sources_follow(mount, from, to))
+		return true;
+	return sources_follow(mount, to, from);
 }
 TWIN(path_rename,
      (const struct path *old_dir, struct dentry *old, const struct path *new_dir,
       struct dentry *new, unsigned int flags),
-     (old_dir, old, new_dir, new, flags))
+     (new_dir, old, new, flags))
 
 /* change_attribute: the hooks of xattrs and times get no mount. */
-static __noinline bool change_attribute(struct dentry *dentry)
+static __always_inline bool change_attribute(struct dentry *dentry)
 {
-	struct vfsmount *mount = mount_of(dentry);
+	u64 name, mount;
 
-	if (!mount)
-		return false; /* overlayfs passes the same call on to its layer */
-	return change_name(mount, dentry, BIT(OP_WRITE));
+	if (!marked())
+		return false;
+	name = number_of(dentry);
+	mount = mount_of(name);
+	/* Without one: overlayfs passes the same call on to its layer. */
+	return mount && change_name(mount, name, BIT(OP_WRITE));
 }
 
 /* Times only: the rest of the attributes have hooks with a path. */

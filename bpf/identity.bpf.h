@@ -98,24 +98,26 @@ static long path_step(u64 step, struct path_walk *walk)
 #define NO_PATH 0xffffffff
 
 /*
- * render writes the path of a dentry below a mount into scratch->path and returns
+ * render writes the path of a dentry below a mount into the buffer and returns
  * where it begins, or NO_PATH. It goes to the root of the mount namespace, not of
  * the task: a chroot must not change what a file is called. No lock is held; a
  * rename in mid-walk can give a path that never was. A file that is not in the
  * task's namespace has no path.
  */
-static __noinline u32 render(struct scratch *scratch, struct vfsmount *mount,
-			     struct dentry *dentry)
+__noinline u32 render(u32 number, u64 mount, u64 dentry)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 offset = bpf_core_field_offset(struct mount, mnt);
+	struct scratch *scratch = scratch_at(number);
 	struct path_walk walk = {
-		.dentry = dentry,
-		.mount = mount,
+		.dentry = (void *)dentry,
+		.mount = (void *)mount,
 		.scratch = scratch,
 		.at = PATH_SIZE - 1,
 	};
 
+	if (!scratch)
+		return NO_PATH;
 	bpf_loop(MAX_PATH_DEPTH, path_step, &walk, 0);
 	if (!walk.done || walk.mount != (void *)BPF_CORE_READ(task, nsproxy, mnt_ns, root) + offset)
 		return NO_PATH;
@@ -148,7 +150,7 @@ static long below_step(u64 step, struct below *below)
 	return 0;
 }
 
-static __noinline bool is_below(struct vfsmount *mount, struct dentry *dentry)
+static __always_inline bool is_below(struct vfsmount *mount, struct dentry *dentry)
 {
 	struct below below = {
 		.dentry = dentry,
@@ -206,11 +208,12 @@ static __always_inline struct mount *namespace_root(void)
 /*
  * mount_of finds a mount of the current task's namespace that shows a dentry: the
  * hooks of xattrs and times get no mount. It looks at the namespace's root and at
- * what is mounted directly on it. NULL: the file is not in this namespace, such as
+ * what is mounted directly on it. 0: the file is not in this namespace, such as
  * the layer that overlayfs passes the same call on to.
  */
-static __noinline struct vfsmount *mount_of(struct dentry *dentry)
+__noinline u64 mount_of(u64 of)
 {
+	struct dentry *dentry = (void *)of;
 	struct mount *root = namespace_root();
 	u32 offset = bpf_core_field_offset(struct mount, mnt);
 	u32 mounts = bpf_core_field_offset(struct mount, mnt_mounts);
@@ -218,11 +221,11 @@ static __noinline struct vfsmount *mount_of(struct dentry *dentry)
 	struct mount_search search = { .dentry = dentry };
 
 	if (is_below(mount, dentry))
-		return mount;
+		return (u64)mount;
 	search.head = (void *)root + mounts;
 	search.next = BPF_CORE_READ(root, mnt_mounts.next);
 	bpf_loop(MAX_PATH_DEPTH, mount_step, &search, 0);
-	return search.found;
+	return (u64)search.found;
 }
 
 #endif

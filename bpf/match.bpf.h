@@ -8,7 +8,7 @@
 #ifndef ACTPLANE_MATCH_H
 #define ACTPLANE_MATCH_H
 
-#include "maps.bpf.h"
+#include "scope.bpf.h"
 
 #define CHUNK 64
 
@@ -71,42 +71,62 @@ static __always_inline u32 row_of_state(u32 image, u64 state)
 	return row ? *row : ROW_UNKNOWN;
 }
 
-/* walk_path runs over scratch->path from AT on. */
-static __noinline u64 walk_path(u32 image, struct image *head, struct scratch *scratch,
-				u32 at, enum start start)
+static __always_inline struct image *image_at(u32 image)
 {
-	struct dfa_walk walk = {
-		.key = scratch->path,
-		.state = head->start[start == START_UNIX ? START_UNIX : START_PATH],
-		.image = image,
-		.at = at,
-		.end = PATH_SIZE - 1,
-	};
+	return bpf_map_lookup_elem(&images, &image);
+}
 
+/* path_row returns the row of the path in the buffer from AT on. */
+__noinline u32 path_row(u32 image, u32 number, u32 at, u32 start)
+{
+	struct image *head = image_at(image);
+	struct scratch *scratch = scratch_at(number);
+	struct dfa_walk walk = { .image = image, .at = at, .end = PATH_SIZE - 1 };
+
+	if (!head || !scratch || at >= PATH_SIZE - 1)
+		return ROW_UNKNOWN;
+	walk.key = scratch->path;
+	walk.state = head->start[start == START_UNIX ? START_UNIX : START_PATH];
 	if (head->large)
 		bpf_loop(PATH_SIZE / CHUNK, path_chunk_large, &walk, 0);
 	else
 		bpf_loop(PATH_SIZE / CHUNK, path_chunk_small, &walk, 0);
-	return walk.state;
+	return row_of_state(image, walk.state);
 }
 
-/* walk_name runs over a key of LENGTH bytes, at most NAME_SIZE, and a chunk of
- * zeros behind them. */
-static __noinline u64 walk_name(u32 image, struct image *head, const char *key, u32 length,
-				u64 state)
+static __always_inline u64 walk_key(u32 image, bool large, const char *key, u32 length, u64 state)
 {
-	struct dfa_walk walk = {
-		.key = key,
-		.state = state,
-		.image = image,
-		.end = length,
-	};
+	struct dfa_walk walk = { .key = key, .state = state, .image = image, .end = length };
 
-	if (head->large)
+	if (large)
 		bpf_loop(NAME_SIZE / CHUNK, name_chunk_large, &walk, 0);
 	else
 		bpf_loop(NAME_SIZE / CHUNK, name_chunk_small, &walk, 0);
 	return walk.state;
+}
+
+/* name_key_row returns the row of the key of LENGTH bytes in the buffer's name. */
+__noinline u32 name_key_row(u32 image, u32 number, u32 length, u32 start)
+{
+	struct image *head = image_at(image);
+	struct scratch *scratch = scratch_at(number);
+	u64 state;
+
+	if (!head || !scratch || length >= NAME_SIZE)
+		return ROW_UNKNOWN;
+	state = head->start[start == START_UNIX ? START_UNIX : START_NAME];
+	return row_of_state(image, walk_key(image, head->large, scratch->name, length, state));
+}
+
+/* token_state runs over the piece of argv of LENGTH bytes in the thread's key. */
+__noinline u64 token_state(u32 image, u64 state, u32 length)
+{
+	struct image *head = image_at(image);
+	struct thread *thread = thread_state();
+
+	if (!head || !thread)
+		return 0;
+	return walk_key(image, head->large, thread->key, length, state);
 }
 
 struct address {
@@ -114,25 +134,30 @@ struct address {
 };
 
 /* address_row: 0 is a byte like any other here, so each byte is one step. */
-static __noinline u32 address_row(u32 image, struct image *head, struct address *address)
+__noinline u32 address_row(u32 image, struct address *address)
 {
-	struct dfa_small *small = NULL;
-	struct dfa_large *large = NULL;
-	u64 state = head->start[START_ADDRESS];
+	struct image *head = image_at(image);
+	u64 state;
 
-	if (head->large)
-		large = table_entry(dfa_large, image, 0);
-	else
-		small = table_entry(dfa_small, image, 0);
-	if (!small && !large)
+	if (!head || !address)
 		return ROW_UNKNOWN;
-	for (u32 i = 0; i < ADDRESS_SIZE; i++) {
-		u64 word = address->bytes[i];
+	state = head->start[START_ADDRESS];
+	if (head->large) {
+		struct dfa_large *dfa = table_entry(dfa_large, image, 0);
 
-		if (small)
-			STEP(small, STATES_SMALL, 0);
-		else if (large)
-			STEP(large, STATES_LARGE, 0);
+		for (u32 i = 0; dfa && i < ADDRESS_SIZE; i++) {
+			u64 word = address->bytes[i];
+
+			STEP(dfa, STATES_LARGE, 0);
+		}
+	} else {
+		struct dfa_small *dfa = table_entry(dfa_small, image, 0);
+
+		for (u32 i = 0; dfa && i < ADDRESS_SIZE; i++) {
+			u64 word = address->bytes[i];
+
+			STEP(dfa, STATES_SMALL, 0);
+		}
 	}
 	return row_of_state(image, state);
 }

@@ -17,6 +17,17 @@
  * that the verifier wants to see. */
 #define BOUND(variable, mask) asm volatile("%0 &= %1" : "+r"(variable) : "i"(mask))
 
+/* number_of turns a pointer that the verifier knows into a number, which is all that
+ * a function that is not static can be given; behind it everything is read with
+ * probes. */
+static __always_inline u64 number_of(const void *pointer)
+{
+	u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+	return number;
+}
+
 /* How a program of one level of an exec (a script, then its interpreter) was
  * matched, until the kernel has completed the exec or given it up. */
 struct exec_level {

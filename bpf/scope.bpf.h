@@ -5,23 +5,28 @@
 
 #include "maps.bpf.h"
 
-/* What a hook works with, and what it found. */
+/*
+ * What a hook works with, and what it found. Only numbers, no pointers: functions
+ * that are not static get it, which the verifier looks at once each, whoever calls
+ * them (static ones it follows from every call, which multiplies).
+ */
 struct act {
-	struct process *process;
-	struct scope *scope;
-	struct scratch *scratch;
 	u64 labels; /* L: the process's, and what the event would bring in */
+	u64 lineage;
 	u64 targets; /* exec: target sets that hold */
+	u32 slot, generation;
 	u32 image;
+	u32 scratch; /* number of the buffer held, plus one */
 	u32 row; /* the deciding row */
-	u32 clause;
-	u32 object; /* offset of the object's text in scratch->path, or its size */
+	u32 clause; /* the deciding clause */
+	u32 object; /* where a path begins in the buffer; else the size of its text */
 	u8 effect;
 	u8 op; /* of the deciding clause */
 	u8 reason;
 	u8 object_kind;
 	u8 protocol;
-	u8 name_row; /* exec: the row came from the name invoked */
+	u8 setup;
+	u8 pad[2];
 };
 
 static __always_inline struct host *host_state(void)
@@ -54,7 +59,7 @@ static __always_inline struct process *process_of(struct task_struct *task)
 
 /* slot_by_cgroup returns the slot of the outermost scope around the current
  * task's cgroup, plus one, or 0. */
-static __noinline u32 slot_by_cgroup(void)
+__noinline int slot_by_cgroup(void)
 {
 	for (int level = 1; level <= MAX_CGROUP_DEPTH; level++) {
 		u64 id = bpf_get_current_ancestor_cgroup_id(level);
@@ -71,7 +76,7 @@ static __noinline u32 slot_by_cgroup(void)
 
 /* adopt makes a process of a scope out of a task that came from outside of every
  * scope: runc's init, or runc's exec. It is in setup. */
-static __noinline struct process *adopt(void)
+static __always_inline struct process *adopt(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct host *host = host_state();
@@ -102,40 +107,50 @@ enum membership {
 	REFUSED, /* inside, and its state cannot be had: deny */
 };
 
+static __always_inline struct scope *scope_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&scopes, &slot);
+}
+
+/* current_process returns the state of the current task's process, if it is in a
+ * scope. */
+static __always_inline struct process *current_process(void)
+{
+	return process_of(bpf_get_current_task_btf());
+}
+
 /* enter fills in ACT for the current task. */
 static __always_inline enum membership enter(struct act *act)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct host *host = host_state();
-	u32 slot;
+	struct process *process;
+	struct scope *scope;
 
 	if (!marked() && !(host && host->strays))
 		return OUTSIDE;
-	act->process = process_of(task);
-	if (!act->process) {
-		act->process = adopt();
-		if (!act->process)
+	process = current_process();
+	if (!process) {
+		process = adopt();
+		if (!process)
 			return slot_by_cgroup() ? REFUSED : OUTSIDE;
 	}
-	slot = act->process->scope;
-	act->scope = bpf_map_lookup_elem(&scopes, &slot);
-	if (!act->scope || act->scope->generation != act->process->generation)
+	act->slot = process->scope;
+	act->generation = process->generation;
+	act->labels = process->labels;
+	act->lineage = process->lineage;
+	act->setup = process->flags & PROCESS_SETUP;
+	scope = scope_at(act->slot);
+	if (!scope || scope->generation != act->generation)
 		return REFUSED;
-	act->image = act->scope->image;
-	act->labels = act->process->labels;
+	act->image = scope->image;
 	return INSIDE;
 }
 
 static __always_inline struct scope_files *files_of(struct act *act)
 {
-	u32 slot = act->process->scope;
+	u32 slot = act->slot;
 
 	return bpf_map_lookup_elem(&files_by_scope, &slot);
-}
-
-static __always_inline bool in_setup(struct act *act)
-{
-	return act->process->flags & PROCESS_SETUP;
 }
 
 /*
@@ -146,9 +161,10 @@ static __always_inline bool leaves_setup(struct act *act)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct host *host = host_state();
+	struct scope *scope = scope_at(act->slot);
 	struct inode *root = BPF_CORE_READ(task, fs, root.dentry, d_inode);
 
-	if (act->scope->flags & SCOPE_HOST_ROOT || !host)
+	if (!host || !scope || scope->flags & SCOPE_HOST_ROOT)
 		return true;
 	return BPF_CORE_READ(root, i_ino) != host->root_ino ||
 	       BPF_CORE_READ(root, i_sb, s_dev) != host->root_dev;
@@ -161,25 +177,36 @@ static __always_inline struct thread *thread_state(void)
 				    BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+static __always_inline struct scratch *scratch_at(u32 number)
+{
+	u32 index = number - 1;
+
+	return bpf_map_lookup_elem(&scratches, &index);
+}
+
 /* acquire takes a buffer from the pool for the rest of the program; release gives
- * it back. NULL: all are taken by programs that were preempted here; deny. */
-static __noinline struct scratch *acquire(void)
+ * it back. False: all are taken by programs that were preempted here; deny. */
+static __always_inline bool acquire(struct act *act)
 {
 	u32 first = bpf_get_smp_processor_id() * SCRATCHES_PER_CPU;
 
 	for (u32 i = 0; i < SCRATCHES_PER_CPU; i++) {
-		u32 index = first + i;
-		struct scratch *scratch = bpf_map_lookup_elem(&scratches, &index);
+		struct scratch *scratch = scratch_at(first + i + 1);
 
-		if (scratch && !__sync_val_compare_and_swap(&scratch->busy, 0, 1))
-			return scratch;
+		if (scratch && !__sync_val_compare_and_swap(&scratch->busy, 0, 1)) {
+			act->scratch = first + i + 1;
+			return true;
+		}
 	}
-	return NULL;
+	return false;
 }
 
-static __always_inline void release(struct scratch *scratch)
+static __always_inline void release(struct act *act)
 {
-	__sync_lock_test_and_set(&scratch->busy, 0);
+	struct scratch *scratch = scratch_at(act->scratch);
+
+	if (scratch)
+		__sync_lock_test_and_set(&scratch->busy, 0);
 }
 
 #endif

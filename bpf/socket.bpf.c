@@ -8,23 +8,26 @@
 #define AF_INET 2
 #define AF_INET6 10
 
-/* judge_address decides on an address, which then is the record's object. */
-static __noinline void judge_address(struct act *act, struct address *address, u32 op)
+/* reach decides on a peer's row and lets its labels in. */
+static __always_inline void reach(struct act *act, u32 row, u32 op)
 {
-	struct image *head = image_head(act);
-	struct row *row;
-	u32 number;
-
-	__builtin_memcpy(act->scratch->data, address->bytes, ADDRESS_SIZE);
-	act->object_kind = OBJECT_ADDRESS;
-	act->object = ADDRESS_SIZE;
-	number = head ? address_row(act->image, head, address) : ROW_UNKNOWN;
-	row = table_entry(rows, act->image, number);
-	if (row)
-		act->labels |= row->sources;
-	decide(act, number, op, NULL, ARGS_ALL);
+	act->labels |= row_sources(act->image, row);
+	decide(act, row, op, ARGS_NONE);
 	if (!denied(act))
 		gain(act, act->labels);
+}
+
+/* judge_address decides on an address, which then is the record's object. */
+static __always_inline void judge_address(struct act *act, struct address *address, u32 op)
+{
+	struct scratch *scratch = scratch_at(act->scratch);
+
+	if (!scratch)
+		return;
+	__builtin_memcpy(scratch->data, address->bytes, ADDRESS_SIZE);
+	act->object_kind = OBJECT_ADDRESS;
+	act->object = ADDRESS_SIZE;
+	reach(act, address_row(act->image, address), op);
 }
 
 static __always_inline void map_v4(struct address *to, u32 address, u16 port)
@@ -38,7 +41,7 @@ static __always_inline void map_v4(struct address *to, u32 address, u16 port)
 
 /* from_sockaddr reads the address that a program gave. An IPv4 socket takes
  * AF_UNSPEC for AF_INET when it sends. */
-static __noinline bool from_sockaddr(struct address *to, void *name, u16 socket_family)
+static __always_inline bool from_sockaddr(struct address *to, void *name, u16 socket_family)
 {
 	struct {
 		u16 family, port;
@@ -61,7 +64,7 @@ static __noinline bool from_sockaddr(struct address *to, void *name, u16 socket_
 	return true;
 }
 
-static __noinline bool from_peer(struct address *to, struct sock *sk, u16 family)
+static __always_inline bool from_peer(struct address *to, struct sock *sk, u16 family)
 {
 	u16 port = BPF_CORE_READ(sk, __sk_common.skc_dport);
 
@@ -125,60 +128,54 @@ static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr
 }
 TWIN(socket_sendmsg, (struct socket *sock, struct msghdr *message, int size), (sock, message))
 
-#define UNIX_NAME_SIZE 107
+#define UNIX_NAME_SIZE 108 /* sun_path */
 
-/* abstract_key writes "@" and the name, NULs as "@", and returns the length. */
-static __always_inline u32 abstract_key(struct scratch *scratch, struct unix_address *address)
+/* abstract_row takes a Unix socket's abstract name as "@" and the name, with "@" for
+ * every further NUL, and makes it the record's object. */
+__noinline u32 abstract_row(struct act *act, u64 from)
 {
-	u64 length = BPF_CORE_READ(address, len) - 2;
+	struct unix_address *address = (void *)from;
+	struct scratch *scratch;
+	u64 length;
 
+	if (!act)
+		return ROW_UNKNOWN;
+	scratch = scratch_at(act->scratch);
+	if (!scratch)
+		return ROW_UNKNOWN;
+	length = BPF_CORE_READ(address, len) - 2;
 	BOUND(length, 127);
-	if (length > UNIX_NAME_SIZE + 1)
-		length = UNIX_NAME_SIZE + 1;
+	if (length > UNIX_NAME_SIZE)
+		length = UNIX_NAME_SIZE;
 	__builtin_memset(scratch->name, 0, sizeof(scratch->name));
 	bpf_probe_read_kernel(scratch->name, length, (void *)address->name + 2);
-	for (u32 i = 0; i < UNIX_NAME_SIZE + 1; i++)
+	for (u32 i = 0; i < UNIX_NAME_SIZE; i++)
 		if (i < length && !scratch->name[i])
 			scratch->name[i] = '@';
-	return length;
+	act->object_kind = OBJECT_UNIX;
+	act->object = length;
+	bpf_probe_read_kernel(scratch->data, UNIX_NAME_SIZE, scratch->name);
+	return name_key_row(act->image, act->scratch, length, START_UNIX);
 }
 
 /* judge_unix decides on the peer's name; a socket without one has none to match. */
-static __noinline void judge_unix(struct act *act, struct sock *peer, u32 op)
+static __always_inline void judge_unix(struct act *act, struct sock *peer, u32 op)
 {
 	struct unix_sock *other = (struct unix_sock *)peer;
 	struct dentry *dentry = BPF_CORE_READ(other, path.dentry);
 	struct unix_address *address = BPF_CORE_READ(other, addr);
-	struct scratch *scratch = act->scratch;
-	struct image *head = image_head(act);
-	u32 number = ROW_UNKNOWN, length;
-	struct row *row;
+	u32 row;
 
 	if (dentry) {
-		u32 at = render(scratch, BPF_CORE_READ(other, path.mnt), dentry);
-
 		act->object_kind = OBJECT_PATH;
-		act->object = at;
-		if (head && at != NO_PATH)
-			number = row_of_state(act->image, walk_path(act->image, head, scratch, at,
-								    START_UNIX));
+		act->object = render(act->scratch, (u64)BPF_CORE_READ(other, path.mnt), (u64)dentry);
+		row = path_row(act->image, act->scratch, act->object, START_UNIX);
 	} else if (address) {
-		length = abstract_key(scratch, address);
-		act->object_kind = OBJECT_UNIX;
-		act->object = length;
-		bpf_probe_read_kernel(scratch->data, 128, scratch->name);
-		if (head)
-			number = row_of_state(act->image, walk_name(act->image, head, scratch->name,
-								    length, head->start[START_UNIX]));
+		row = abstract_row(act, (u64)address);
 	} else {
 		return;
 	}
-	row = table_entry(rows, act->image, number);
-	if (row)
-		act->labels |= row->sources;
-	decide(act, number, op, NULL, ARGS_ALL);
-	if (!denied(act))
-		gain(act, act->labels);
+	reach(act, row, op);
 }
 
 /* The agent can always ask for its reasons. */

@@ -15,23 +15,24 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
+	struct process *process, *child;
 	struct host *host = host_state();
-	struct process *child;
 
 	if (membership != INSIDE || flags & CLONE_THREAD)
 		return membership == REFUSED;
+	process = current_process();
 	child = bpf_task_storage_get(&processes, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!child || !host)
+	if (!process || !child || !host)
 		return true;
 	child->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
-	child->labels = act.process->labels;
-	child->lineage = act.process->lineage;
-	child->scope = act.process->scope;
-	child->flags = act.process->flags;
-	child->ancestors[0] = act.process->id;
+	child->labels = process->labels;
+	child->lineage = process->lineage;
+	child->scope = process->scope;
+	child->flags = process->flags;
+	child->ancestors[0] = process->id;
 	for (u32 i = 1; i < MAX_ANCESTORS; i++)
-		child->ancestors[i] = act.process->ancestors[i - 1];
-	child->generation = act.process->generation;
+		child->ancestors[i] = process->ancestors[i - 1];
+	child->generation = process->generation;
 	return false;
 }
 TWIN(task_alloc, (struct task_struct *task, unsigned long flags), (task, flags))
@@ -57,24 +58,29 @@ int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_stru
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 {
+	struct process *process;
+	struct scope *scope;
 	struct act act = {};
 	u32 code;
 
-	if (enter(&act) != INSIDE || !act.process->pending_count ||
-	    BPF_CORE_READ(task, signal, live.counter))
+	if (enter(&act) != INSIDE || BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	process = current_process();
+	scope = scope_at(act.slot);
+	if (!process || !scope || !process->pending_count)
 		return 0;
 	code = BPF_CORE_READ(task, signal, group_exit_code);
 	if (!(BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT))
 		code = BPF_CORE_READ(task, exit_code);
 	for (u32 i = 0; i < MAX_PENDING; i++) {
-		struct pending *pending = &act.process->pending[i];
+		struct pending *pending = &process->pending[i];
 
-		if (i >= act.process->pending_count)
+		if (i >= process->pending_count)
 			break;
 		if (!(code & 0x7f) && (code >> 8 & 0xff) == pending->exit)
-			arm_gate(act.scope, pending->gate, pending->epoch);
+			arm_gate(scope, pending->gate, pending->epoch);
 	}
-	act.process->pending_count = 0;
+	process->pending_count = 0;
 	return 0;
 }
 
@@ -103,8 +109,8 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target)
 	if (!begin(&act, &refused))
 		return refused;
 	other = process_of(target);
-	if (!other || other->scope != act.process->scope ||
-	    other->generation != act.process->generation || other->flags & PROCESS_SETUP)
+	if (!other || other->scope != act.slot || other->generation != act.generation ||
+	    other->flags & PROCESS_SETUP)
 		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
 	return end(&act);
 }

@@ -28,7 +28,7 @@
                                                                         \
 		asm volatile("" : "+r"(refusal));                       \
 		if (call)                                               \
-			return -EPERM;                                  \
+			return refusal;                                 \
 		return 0;                                               \
 	}
 

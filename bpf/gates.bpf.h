@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Gates: a gate is fresh when it was armed after it last became stale. Epochs come
+ * from the scope's own clock; 0 is never.
+ */
+#ifndef ACTPLANE_GATES_H
+#define ACTPLANE_GATES_H
+
+#include "scope.bpf.h"
+
+static __always_inline bool gate_fresh(struct scope *scope, u64 gate)
+{
+	BOUND(gate, MAX_GATES - 1);
+	return scope->armed[gate] > scope->stale[gate];
+}
+
+static __always_inline u64 tick(struct scope *scope)
+{
+	return __sync_fetch_and_add(&scope->clock, 1) + 1;
+}
+
+/* raise_to makes an epoch at least VALUE. It gives up after some lost races: then
+ * somebody else has just written a newer one, and at worst a gate stays closed. */
+static __always_inline void raise_to(u64 *epoch, u64 value)
+{
+	for (int i = 0; i < 8; i++) {
+		u64 seen = *(volatile u64 *)epoch;
+
+		if (seen >= value || __sync_val_compare_and_swap(epoch, seen, value) == seen)
+			return;
+	}
+}
+
+static __always_inline void arm_gate(struct scope *scope, u64 gate, u64 epoch)
+{
+	BOUND(gate, MAX_GATES - 1);
+	raise_to(&scope->armed[gate], epoch);
+}
+
+static __always_inline void spoil_gate(struct scope *scope, u64 gate)
+{
+	BOUND(gate, MAX_GATES - 1);
+	raise_to(&scope->stale[gate], tick(scope));
+}
+
+static __always_inline bool args_reached(struct arg_set *set, s32 position)
+{
+	u64 word = (u32)position >> 6;
+
+	if (position < 0)
+		return true;
+	BOUND(word, ARG_WORDS - 1);
+	return set->words[word] >> (position & 63) & 1;
+}
+
+/* A gate that waits for the exit status of the process that runs now. */
+static __always_inline void wait_for_exit(struct scope *scope, struct gate_ref *ref)
+{
+	struct process *process = current_process();
+	u64 count;
+
+	if (!process)
+		return;
+	count = process->pending_count;
+	if (count >= MAX_PENDING)
+		return; /* one gate fewer opens */
+	process->pending_count = count + 1;
+	BOUND(count, MAX_PENDING - 1);
+	process->pending[count].epoch = tick(scope);
+	process->pending[count].gate = ref->gate;
+	process->pending[count].exit = ref->exit;
+}
+
+struct gate_walk {
+	u32 slot;
+	u32 image, first;
+	u32 exec; /* argv is in the thread's state */
+	u32 trusted; /* may arm */
+	u32 arming; /* the second round */
+};
+
+static long gate_step(u64 step, struct gate_walk *walk)
+{
+	struct gate_ref *ref = table_entry(gate_refs, walk->image, walk->first + (u32)step);
+	struct scope *scope = scope_at(walk->slot);
+
+	if (!ref || !scope)
+		return 1;
+	if (ref->arm != walk->arming)
+		return 0;
+	if (walk->exec) {
+		struct thread *thread = thread_state();
+
+		/* What cannot be looked at spoils, and does not arm. */
+		if (!thread || !args_reached(&thread->exec.reached, ref->arg)) {
+			if (thread || ref->arm)
+				return 0;
+		}
+	}
+	if (!ref->arm)
+		spoil_gate(scope, ref->gate);
+	else if (walk->trusted && ref->exit >= 0)
+		wait_for_exit(scope, ref);
+	else if (walk->trusted)
+		arm_gate(scope, ref->gate, tick(scope));
+	return 0;
+}
+
+/*
+ * move_gates does to the gates what an event of operation OP on a row does. First
+ * what it spoils, then what it arms: an event never invalidates its own effect.
+ */
+__noinline int move_gates(struct act *act, u32 number, u32 op, u32 trusted)
+{
+	struct gate_walk walk = { .exec = op == OP_EXEC, .trusted = trusted };
+	struct row *row;
+	u32 count;
+
+	if (!act || op >= NUM_OPS)
+		return 0;
+	row = table_entry(rows, act->image, number);
+	if (!row)
+		return 0;
+	count = row->gates[op].count;
+	if (!count)
+		return 0;
+	walk.slot = act->slot;
+	walk.image = act->image;
+	walk.first = row->gates[op].first;
+	bpf_loop(count, gate_step, &walk, 0);
+	walk.arming = 1;
+	bpf_loop(count, gate_step, &walk, 0);
+	return 0;
+}
+
+#endif

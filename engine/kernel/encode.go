@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/actplane/actplane/bpf"
+	"github.com/actplane/actplane/policy/dfa"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// tables is an image in the layout of abi.h.
+type tables struct {
+	head       bpf.EnforcerImage
+	next       []byte // dfa_small or dfa_large
+	stateRows  []uint32
+	rows       []bpf.EnforcerRow
+	candidates []uint32
+	clauses    []bpf.EnforcerClause
+	gateRefs   []bpf.EnforcerGateRef
+	tokens     []bpf.EnforcerArgSet
+}
+
+// encode lays an image out for the kernel. It fails on what does not fit.
+func encode(image *dfa.Image) (*tables, error) {
+	states := len(image.Next) / 256
+	if states*256 != len(image.Next) || states == 0 || len(image.RowOf) != states {
+		return nil, errors.New("encode the policy: its automaton is not whole")
+	}
+	t := &tables{head: bpf.EnforcerImage{
+		Ops:      image.Ops,
+		Labels:   image.Labels,
+		ArgWords: uint32(image.ArgWords),
+	}}
+	if image.ArgWords > len(t.head.ArgStart) || len(image.ArgStart) > len(t.head.ArgStart) {
+		return nil, fmt.Errorf("encode the policy: %d argv positions, the engine holds %d",
+			image.ArgWords*64, bpf.EnforcerLimitsLIMIT_ARG_POSITIONS)
+	}
+	copy(t.head.ArgStart[:], image.ArgStart)
+	for i, start := range image.Start {
+		t.head.Start[i] = uint32(start)
+	}
+	if err := t.encodeStates(image, states); err != nil {
+		return nil, err
+	}
+	for i := range image.Clauses {
+		clause, err := encodeClause(&image.Clauses[i])
+		if err != nil {
+			return nil, err
+		}
+		t.clauses = append(t.clauses, clause)
+	}
+	t.tokens = append(t.tokens, bpf.EnforcerArgSet{}) // index 0: no position
+	for i := range image.Rows {
+		t.encodeRow(image, &image.Rows[i])
+	}
+	return t, nil
+}
+
+func (t *tables) encodeStates(image *dfa.Image, states int) error {
+	size := int(bpf.EnforcerLimitsLIMIT_STATES_SMALL)
+	if states > size {
+		size, t.head.Large = int(bpf.EnforcerLimitsLIMIT_STATES_LARGE), 1
+	}
+	if states > size {
+		return fmt.Errorf("encode the policy: %d automaton states, the engine holds %d", states, size)
+	}
+	t.next = make([]byte, size*256*2)
+	for i, to := range image.Next {
+		binary.NativeEndian.PutUint16(t.next[2*i:], to)
+	}
+	t.stateRows = make([]uint32, size)
+	for state, row := range image.RowOf {
+		t.stateRows[state] = uint32(row)
+	}
+	return nil
+}
+
+func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
+	encoded := bpf.EnforcerClause{
+		All:           clause.All,
+		None:          clause.None,
+		UnlessLineage: clause.UnlessLineage,
+		Arg:           int32(clause.Arg),
+		Target:        int16(clause.Target),
+		Effect:        uint8(clause.Effect),
+	}
+	if len(clause.UnlessGates) > len(encoded.UnlessGates) {
+		return encoded, fmt.Errorf("encode the policy: %d `after` conditions on one clause, the engine holds %d",
+			len(clause.UnlessGates), len(encoded.UnlessGates))
+	}
+	for i, gate := range clause.UnlessGates {
+		encoded.UnlessGates[i] = uint8(gate + 1)
+	}
+	return encoded, nil
+}
+
+func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
+	encoded := bpf.EnforcerRow{
+		Sources:     row.Sources,
+		ExecSources: row.ExecSources,
+		Lineage:     row.Lineage,
+		Targets:     row.Targets,
+	}
+	if len(row.Tokens) > 0 {
+		var set bpf.EnforcerArgSet
+		copy(set.Words[:], row.Tokens)
+		encoded.Tokens = uint32(len(t.tokens))
+		t.tokens = append(t.tokens, set)
+	}
+	for op := ir.Op(0); op < ir.NumOps; op++ {
+		encoded.Clauses[op] = bpf.EnforcerRange{First: uint32(len(t.candidates)), Count: uint32(len(row.Clauses[op]))}
+		for _, clause := range row.Clauses[op] {
+			t.candidates = append(t.candidates, uint32(clause))
+		}
+		encoded.Gates[op] = bpf.EnforcerRange{First: uint32(len(t.gateRefs)), Count: uint32(len(row.Gates[op]))}
+		for _, ref := range row.Gates[op] {
+			t.gateRefs = append(t.gateRefs, encodeGateRef(ref))
+		}
+	}
+	if execLooksAtArgs(image, row) {
+		encoded.ExecArgs = 1
+	}
+	t.rows = append(t.rows, encoded)
+}
+
+func encodeGateRef(ref dfa.GateRef) bpf.EnforcerGateRef {
+	encoded := bpf.EnforcerGateRef{Arg: int32(ref.Arg), Exit: int16(ref.Exit), Gate: uint8(ref.Gate)}
+	if ref.Arm {
+		encoded.Arm = 1
+	}
+	return encoded
+}
+
+func execLooksAtArgs(image *dfa.Image, row *dfa.Row) bool {
+	for _, clause := range row.Clauses[ir.Exec] {
+		if image.Clauses[clause].Arg >= 0 {
+			return true
+		}
+	}
+	for _, ref := range row.Gates[ir.Exec] {
+		if ref.Arg >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hash identifies equal images, which share one slot.
+func (t *tables) hash() [sha256.Size]byte {
+	h := sha256.New()
+	for _, part := range []any{t.head, t.next, t.stateRows, t.rows, t.candidates, t.clauses, t.gateRefs, t.tokens} {
+		// Fixed-size values: Write cannot fail on them, nor on a hash.
+		_ = binary.Write(h, binary.NativeEndian, part)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// tableMaps names the map of every table of an image.
+func tableMaps() []string {
+	return []string{"dfa_small", "dfa_large", "state_rows", "rows", "candidates", "clauses", "gate_refs", "tokens"}
+}
+
+// store fills an image slot, which nobody reads yet.
+func (t *tables) store(k *Kernel, slot uint32) error {
+	if err := k.maps["images"].Put(slot, t.head); err != nil {
+		return fmt.Errorf("store the image's head: %w", err)
+	}
+	automaton := "dfa_small"
+	if t.head.Large == 1 {
+		automaton = "dfa_large"
+	}
+	inner, err := k.newTable(automaton, 1)
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	if err := inner.Put(uint32(0), t.next); err != nil {
+		return fmt.Errorf("store %q: %w", automaton, err)
+	}
+	if err := k.maps[automaton].Put(slot, inner); err != nil {
+		return fmt.Errorf("store %q: %w", automaton, err)
+	}
+	return errors.Join(
+		storeTable(k, "state_rows", slot, t.stateRows),
+		storeTable(k, "rows", slot, t.rows),
+		storeTable(k, "candidates", slot, t.candidates),
+		storeTable(k, "clauses", slot, t.clauses),
+		storeTable(k, "gate_refs", slot, t.gateRefs),
+		storeTable(k, "tokens", slot, t.tokens),
+	)
+}
+
+// newTable makes an inner map like the template that the programs know, with its
+// own length.
+func (k *Kernel) newTable(name string, length int) (*ebpf.Map, error) {
+	spec := k.spec.Maps[name].InnerMap.Copy()
+	spec.MaxEntries = uint32(max(length, 1))
+	spec.Pinning = ebpf.PinNone
+	inner, err := ebpf.NewMap(spec)
+	if err != nil {
+		return nil, fmt.Errorf("make table %q: %w", name, err)
+	}
+	return inner, nil
+}
+
+func storeTable[T any](k *Kernel, name string, slot uint32, values []T) error {
+	inner, err := k.newTable(name, len(values))
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	if len(values) > 0 {
+		keys := make([]uint32, len(values))
+		for i := range keys {
+			keys[i] = uint32(i)
+		}
+		if _, err := inner.BatchUpdate(keys, values, nil); err != nil {
+			return fmt.Errorf("store %q: %w", name, err)
+		}
+	}
+	if err := k.maps[name].Put(slot, inner); err != nil {
+		return fmt.Errorf("store %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"github.com/actplane/actplane/policy/dfa"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// need is a set of reasons to attach a hook. A hook that no live scope needs is
+// not attached, and costs nobody anything.
+type need uint8
+
+const (
+	needAlways  need = 1 << iota // membership, exec, opens
+	needNames                    // operations on names and attributes
+	needSockets                  // connections
+	needSends                    // every transmission
+	needFlow                     // every read and write
+)
+
+// hook is one place where a program is attached: the names of its programs are
+// lsm_NAME and mod_NAME, or tp_NAME in both tiers.
+type hook struct {
+	name     string
+	need     need
+	optional bool // younger than the oldest supported kernel
+	tp       bool
+}
+
+// hooks lists all of them. The order is that of attaching: what keeps track of
+// processes comes before what decides.
+func hooks() []hook {
+	return []hook{
+		{name: "task_alloc", need: needAlways},
+		{name: "sched_process_fork", need: needAlways, tp: true},
+		{name: "sched_process_exit", need: needAlways, tp: true},
+		{name: "cgroup_attach_task", need: needAlways, tp: true},
+		{name: "ptrace_access_check", need: needAlways},
+		{name: "sched_process_exec", need: needAlways, tp: true},
+		{name: "bprm_creds_for_exec", need: needAlways},
+		{name: "bprm_check_security", need: needAlways},
+		{name: "file_open", need: needAlways},
+		{name: "path_mknod", need: needNames},
+		{name: "path_mkdir", need: needNames},
+		{name: "path_symlink", need: needNames},
+		{name: "path_unlink", need: needNames},
+		{name: "path_rmdir", need: needNames},
+		{name: "path_link", need: needNames},
+		{name: "path_rename", need: needNames},
+		{name: "path_chmod", need: needNames},
+		{name: "path_chown", need: needNames},
+		{name: "path_truncate", need: needNames},
+		{name: "file_truncate", need: needNames, optional: true},
+		{name: "inode_setattr", need: needNames},
+		{name: "inode_setxattr", need: needNames},
+		{name: "inode_removexattr", need: needNames},
+		{name: "inode_set_acl", need: needNames, optional: true},
+		{name: "socket_connect", need: needSockets},
+		{name: "unix_stream_connect", need: needSockets},
+		{name: "unix_may_send", need: needSends},
+		{name: "socket_sendmsg", need: needSends},
+		{name: "file_permission", need: needFlow},
+	}
+}
+
+// program returns the name of the hook's program in a tier, or "" when the tier
+// has none: bprm_creds_for_exec only brings argv into memory, for which it has to
+// sleep, and only LSM programs can.
+func (h hook) program(tier Tier, setattrHasIdmap bool) string {
+	switch {
+	case h.tp:
+		return "tp_" + h.name
+	case tier == FmodRet && h.name == "bprm_creds_for_exec":
+		return ""
+	case tier == FmodRet:
+		return "mod_" + h.name
+	case h.name == "inode_setattr" && !setattrHasIdmap:
+		return "lsm_inode_setattr_2"
+	default:
+		return "lsm_" + h.name
+	}
+}
+
+// target returns the kernel's function that the hook's program is attached to.
+func (h hook) target(tier Tier) string {
+	switch {
+	case tier == LSM:
+		return "bpf_lsm_" + h.name
+	case h.name == "bprm_check_security":
+		return "security_bprm_check"
+	default:
+		return "security_" + h.name
+	}
+}
+
+// needs tells what an image asks of the kernel.
+func needs(image *dfa.Image) need {
+	result := needAlways
+	listed := func(op ir.Op) bool {
+		for i := range image.Rows {
+			if len(image.Rows[i].Clauses[op])+len(image.Rows[i].Gates[op]) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	var fileSources bool
+	for i := range image.Rows {
+		fileSources = fileSources || image.Rows[i].Sources != 0
+	}
+	if fileSources || listed(ir.Write) || listed(ir.Unlink) || listed(ir.Append) || listed(ir.Open) {
+		result |= needNames
+	}
+	if listed(ir.Connect) || listed(ir.Send) || fileSources {
+		result |= needSockets
+	}
+	if listed(ir.Send) {
+		result |= needSends
+	}
+	if image.Labels != 0 {
+		result |= needFlow
+	}
+	return result
+}
+
+// present drops the hooks that this kernel does not have, and tells of those that
+// it should have.
+func present(tier Tier) (kept []hook, setattrHasIdmap bool, err error) {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, false, fmt.Errorf("read the kernel's BTF: %w", err)
+	}
+	function := func(name string) (*btf.Func, error) {
+		var f *btf.Func
+		if err := spec.TypeByName(name, &f); err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
+	var missing []string
+	for _, h := range hooks() {
+		if h.tp {
+			kept = append(kept, h)
+			continue
+		}
+		target := h.target(tier)
+		f, err := function(target)
+		switch {
+		case err == nil:
+			kept = append(kept, h)
+			if h.name == "inode_setattr" {
+				setattrHasIdmap = len(f.Type.(*btf.FuncProto).Params) >= 3
+			}
+		case !errors.Is(err, btf.ErrNotFound):
+			return nil, false, fmt.Errorf("look up %q: %w", target, err)
+		case !h.optional:
+			missing = append(missing, target)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, false, fmt.Errorf("the kernel lacks %s", strings.Join(missing, ", "))
+	}
+	return kept, setattrHasIdmap, nil
+}
+
+// keepPrograms removes from a collection what is not of the tier and the kernel.
+func keepPrograms(spec *ebpf.CollectionSpec, names map[string]bool) {
+	for name := range spec.Programs {
+		if !names[name] {
+			delete(spec.Programs, name)
+		}
+	}
+}

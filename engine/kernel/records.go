@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/bpf"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// Values of enum record_kind, object_kind and reason in abi.h.
+const (
+	recordProbe   = 2
+	objectPath    = 1
+	objectAddress = 2
+	objectUnix    = 3
+)
+
+// Records reads what the programs report, until the context ends. Only one call at
+// a time. Self-tests get their records through it, so it must be running.
+func (k *Kernel) Records(ctx context.Context, handle func(Record)) error {
+	reader, err := ringbuf.NewReader(k.maps["records"])
+	if err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	defer reader.Close()
+	stop := context.AfterFunc(ctx, func() { _ = reader.Close() })
+	defer stop()
+	boot := bootTime()
+	var raw ringbuf.Record
+	for {
+		if err := reader.ReadInto(&raw); err != nil {
+			if errors.Is(err, os.ErrClosed) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("read records: %w", err)
+		}
+		record, row, err := decode(raw.RawSample, boot)
+		if err != nil {
+			return err
+		}
+		if record.Probe {
+			k.answerProbe(record, row)
+			continue
+		}
+		handle(record)
+	}
+}
+
+// bootTime is when CLOCK_BOOTTIME was 0.
+func bootTime() time.Time {
+	var since unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &since); err != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(since.Nano()))
+}
+
+// decode reads one record. The kernel side wrote it, from data that the scope's
+// processes chose: sizes are checked, texts are not trusted.
+func decode(sample []byte, boot time.Time) (record Record, row uint32, err error) {
+	var raw bpf.EnforcerRecord
+	size := binary.Size(raw)
+	if len(sample) < size {
+		return record, 0, fmt.Errorf("decode a record: %d bytes, its head has %d", len(sample), size)
+	}
+	if err := binary.Read(bytes.NewReader(sample), binary.NativeEndian, &raw); err != nil {
+		return record, 0, fmt.Errorf("decode a record: %w", err)
+	}
+	tail := sample[size:]
+	if uint64(len(tail)) < uint64(raw.ObjectSize)+uint64(raw.ArgsSize) {
+		return record, 0, fmt.Errorf("decode a record: %d bytes of text, it names %d", len(tail), raw.ObjectSize+raw.ArgsSize)
+	}
+	object, args := tail[:raw.ObjectSize], tail[raw.ObjectSize:raw.ObjectSize+raw.ArgsSize]
+	record = Record{
+		Slot:    Slot{Index: raw.Scope, Generation: raw.Generation},
+		Time:    boot.Add(time.Duration(raw.Time)),
+		Probe:   raw.Kind == recordProbe,
+		Effect:  ir.Effect(raw.Effect),
+		Op:      ir.Op(raw.Op),
+		Clause:  int(raw.Clause),
+		Object:  objectText(raw.ObjectKind, object, raw.Protocol),
+		Args:    splitArgs(args),
+		ArgsCut: raw.ArgsCut != 0,
+		PID:     int(raw.Tgid),
+		Comm:    comm(raw.Comm[:]),
+	}
+	record.Process = Process{
+		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Setup != 0, Labels: raw.Labels,
+		Ancestors: ancestors(raw.Ancestors[:]),
+	}
+	if record.Reason = reasonText(raw.Reason); record.Reason != "" {
+		record.Clause = -1
+	}
+	return record, raw.Row, nil
+}
+
+func comm(bytes_ []int8) string {
+	name := make([]byte, 0, len(bytes_))
+	for _, c := range bytes_ {
+		if c == 0 {
+			break
+		}
+		name = append(name, byte(c))
+	}
+	return string(name)
+}
+
+// splitArgs takes the NULs out of argv's text.
+func splitArgs(text []byte) []string {
+	if len(text) == 0 {
+		return nil
+	}
+	var args []string
+	for _, arg := range bytes.Split(bytes.TrimSuffix(text, []byte{0}), []byte{0}) {
+		args = append(args, string(arg))
+	}
+	return args
+}
+
+// objectText writes an object as the language does.
+func objectText(kind uint8, object []byte, protocol uint8) string {
+	switch kind {
+	case objectPath, objectUnix:
+		if len(object) == 0 {
+			return "(a file without a path here)"
+		}
+		return string(object)
+	case objectAddress:
+		if len(object) != 18 {
+			return "(an unreadable address)"
+		}
+		address := netip.AddrFrom16([16]byte(object)).Unmap()
+		text := netip.AddrPortFrom(address, binary.BigEndian.Uint16(object[16:])).String()
+		if protocol == unix.IPPROTO_UDP {
+			text += "/udp"
+		}
+		return text
+	default:
+		return ""
+	}
+}
+
+// reasonText explains the decisions that no clause made (enum reason).
+func reasonText(reason uint8) string {
+	switch reason {
+	case 0:
+		return ""
+	case 1:
+		return "the process's scope was closed"
+	case 2:
+		return "the kernel had no memory for the process's state"
+	case 3:
+		return "a process may not look into one that is being set up or that is outside of its scope"
+	case 4:
+		return "the program's arguments could not be read"
+	case 5:
+		return "too many interpreters one after the other"
+	default:
+		return fmt.Sprintf("engine reason %d", reason)
+	}
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/bpf"
+)
+
+const scopeHostRoot = 1 // SCOPE_HOST_ROOT
+
+// Install puts a cgroup and everything below it under an image. When it returns,
+// the policy is in force there; SelfTest proves it.
+func (k *Kernel) Install(spec Spec) (Slot, error) {
+	t, err := encode(spec.Image)
+	if err != nil {
+		return Slot{}, err
+	}
+	id, err := cgroupID(spec.Cgroup)
+	if err != nil {
+		return Slot{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	index, err := k.freeSlot()
+	if err != nil {
+		return Slot{}, err
+	}
+	if err := k.attachHooks(needs(spec.Image)); err != nil {
+		return Slot{}, errors.Join(err, k.detachUnneeded())
+	}
+	image, err := k.images.acquire(t, func(slot uint32) error { return t.store(k, slot) })
+	if err != nil {
+		return Slot{}, errors.Join(err, k.detachUnneeded())
+	}
+	slot := Slot{Index: index, Generation: newGeneration()}
+	k.scopes[index] = installed{generation: slot.Generation, image: image, needs: needs(spec.Image), policy: spec.Image}
+	if err := k.bind(slot, spec, id, image); err != nil {
+		return Slot{}, errors.Join(err, k.remove(slot))
+	}
+	return slot, nil
+}
+
+// bind makes the scope known to the programs: its state first, then the marker
+// that lets its tasks through the filter, last the cgroup that names it.
+func (k *Kernel) bind(slot Slot, spec Spec, id uint64, image uint32) error {
+	scope := bpf.EnforcerScope{Generation: slot.Generation, Image: image}
+	if spec.HostRoot {
+		scope.Flags = scopeHostRoot
+	}
+	if err := k.maps["files_by_scope"].Put(slot.Index, bpf.EnforcerScopeFiles{}); err != nil {
+		return fmt.Errorf("clear the scope's files: %w", err)
+	}
+	if err := k.maps["scopes"].Put(slot.Index, scope); err != nil {
+		return fmt.Errorf("write the scope: %w", err)
+	}
+	if err := k.maps["scopes_by_cgroup"].Put(id, slot.Index); err != nil {
+		return fmt.Errorf("bind the cgroup: %w", err)
+	}
+	marker, err := link.AttachCgroup(link.CgroupOptions{
+		Path: spec.Cgroup, Attach: ebpf.AttachCGroupSysctl, Program: k.programs["mark_cgroup"],
+	})
+	if err != nil {
+		return fmt.Errorf("mark cgroup %q: %w", spec.Cgroup, err)
+	}
+	k.markers[slot.Index] = marker
+	path := filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))
+	if err := errors.Join(removeIfThere(path), marker.Pin(path)); err != nil {
+		return fmt.Errorf("pin the marker: %w", err)
+	}
+	return nil
+}
+
+// Remove ends a scope; with the last one, all hooks are detached.
+func (k *Kernel) Remove(slot Slot) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.scopes[slot.Index]; !ok || known.generation != slot.Generation {
+		return nil
+	}
+	return k.remove(slot)
+}
+
+func (k *Kernel) remove(slot Slot) error {
+	errs := []error{k.unbindCgroup(slot)}
+	if marker := k.markers[slot.Index]; marker != nil {
+		errs = append(errs, marker.Close())
+		delete(k.markers, slot.Index)
+	}
+	errs = append(errs,
+		removeIfThere(filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))),
+		k.maps["scopes"].Put(slot.Index, bpf.EnforcerScope{}),
+		k.dropFiles(slot))
+	if known, ok := k.scopes[slot.Index]; ok {
+		delete(k.scopes, slot.Index)
+		errs = append(errs, k.images.release(known.image, k.dropTables))
+	}
+	errs = append(errs, k.detachUnneeded())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove scope %d: %w", slot.Index, err)
+	}
+	return nil
+}
+
+func (k *Kernel) unbindCgroup(slot Slot) error {
+	var id uint64
+	var index uint32
+	entries := k.maps["scopes_by_cgroup"].Iterate()
+	for entries.Next(&id, &index) {
+		if index == slot.Index {
+			if err := k.maps["scopes_by_cgroup"].Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return fmt.Errorf("unbind the cgroup: %w", err)
+			}
+			return nil
+		}
+	}
+	return entries.Err()
+}
+
+// dropFiles forgets the labels that the scope's files carry.
+func (k *Kernel) dropFiles(slot Slot) error {
+	var key bpf.EnforcerFileKey
+	var state bpf.EnforcerFileState
+	var doomed []bpf.EnforcerFileKey
+	entries := k.maps["files"].Iterate()
+	for entries.Next(&key, &state) {
+		if key.Scope == slot.Index {
+			doomed = append(doomed, key)
+		}
+	}
+	for _, key := range doomed {
+		if err := k.maps["files"].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("forget a file: %w", err)
+		}
+	}
+	// Other scopes write the same map, so an iteration may be cut short; what is
+	// left names a generation that never comes back.
+	return nil
+}
+
+// freeSlot finds a slot that no scope has.
+func (k *Kernel) freeSlot() (uint32, error) {
+	for index := uint32(0); index < uint32(bpf.EnforcerLimitsLIMIT_SCOPES); index++ {
+		if _, used := k.scopes[index]; !used {
+			return index, nil
+		}
+	}
+	return 0, fmt.Errorf("the engine holds %d scopes, and all are in use", bpf.EnforcerLimitsLIMIT_SCOPES)
+}
+
+// attachHooks attaches and pins what is needed and not attached yet.
+func (k *Kernel) attachHooks(needed need) error {
+	for _, h := range k.present {
+		name := h.program(k.tier, k.idmap)
+		if name == "" || h.need&needed == 0 || k.links[name] != nil {
+			continue
+		}
+		attached, err := attach(k.programs[name])
+		if err != nil {
+			return fmt.Errorf("attach %q: %w", name, err)
+		}
+		k.links[name] = attached
+		path := filepath.Join(k.dir("links"), name)
+		if err := errors.Join(removeIfThere(path), attached.Pin(path)); err != nil {
+			return fmt.Errorf("pin link %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// detachUnneeded detaches what no live scope needs.
+func (k *Kernel) detachUnneeded() error {
+	var needed need
+	for _, s := range k.scopes {
+		needed |= s.needs
+	}
+	var errs []error
+	for _, h := range k.present {
+		name := h.program(k.tier, k.idmap)
+		attached := k.links[name]
+		if attached == nil || h.need&needed != 0 {
+			continue
+		}
+		errs = append(errs, removeIfThere(filepath.Join(k.dir("links"), name)), attached.Close())
+		delete(k.links, name)
+	}
+	return errors.Join(errs...)
+}
+
+// SetExempt puts the scope's feedback socket and the guest binary outside of the
+// rules, by inode. It is called again when either was made anew.
+func (k *Kernel) SetExempt(slot Slot, socketPath, guestPath string) error {
+	return k.updateFiles(slot, func(files *bpf.EnforcerScopeFiles) error {
+		var err error
+		if files.Feedback, err = fileID(socketPath); err != nil {
+			return err
+		}
+		files.Guest, err = fileID(guestPath)
+		return err
+	})
+}
+
+func (k *Kernel) updateFiles(slot Slot, update func(*bpf.EnforcerScopeFiles) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.scopes[slot.Index]; !ok || known.generation != slot.Generation {
+		return fmt.Errorf("scope %d is gone", slot.Index)
+	}
+	var files bpf.EnforcerScopeFiles
+	if err := k.maps["files_by_scope"].Lookup(slot.Index, &files); err != nil {
+		return fmt.Errorf("read the scope's files: %w", err)
+	}
+	if err := update(&files); err != nil {
+		return err
+	}
+	if err := k.maps["files_by_scope"].Put(slot.Index, files); err != nil {
+		return fmt.Errorf("write the scope's files: %w", err)
+	}
+	return nil
+}
+
+// fileID names a file as the kernel does: stat's device number is packed
+// differently (MKDEV in include/linux/kdev_t.h).
+func fileID(path string) (bpf.EnforcerFileId, error) {
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil {
+		return bpf.EnforcerFileId{}, fmt.Errorf("stat %q: %w", path, err)
+	}
+	return bpf.EnforcerFileId{Ino: stat.Ino, Dev: unix.Major(stat.Dev)<<20 | unix.Minor(stat.Dev)}, nil
+}
+
+// cgroupID returns the id that the programs see: the directory's inode number.
+func cgroupID(dir string) (uint64, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(dir, &stat); err != nil {
+		return 0, fmt.Errorf("stat cgroup %q: %w", dir, err)
+	}
+	return stat.Ino, nil
+}
+
+// newGeneration tells a scope apart from all that had its slot before.
+func newGeneration() uint32 {
+	var bytes [4]byte
+	for {
+		_, _ = rand.Read(bytes[:]) // never fails
+		if n := binary.NativeEndian.Uint32(bytes[:]); n != 0 {
+			return n
+		}
+	}
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Stats returns a scope's counters.
+func (k *Kernel) Stats(slot Slot) (Stats, error) {
+	var scope bpf.EnforcerScope
+	if err := k.maps["scopes"].Lookup(slot.Index, &scope); err != nil {
+		return Stats{}, fmt.Errorf("read scope %d: %w", slot.Index, err)
+	}
+	if scope.Generation != slot.Generation {
+		return Stats{}, fmt.Errorf("scope %d is gone", slot.Index)
+	}
+	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost}, nil
+}
+
+// Process returns what the kernel side keeps of a process; false when it is in no
+// scope or gone.
+func (k *Kernel) Process(pid int) (Process, bool, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return Process{}, false, nil
+	}
+	if err != nil {
+		return Process{}, false, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	var state bpf.EnforcerProcess
+	err = k.maps["processes"].Lookup(uint32(fd), &state)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return Process{}, false, nil
+	}
+	if err != nil {
+		return Process{}, false, fmt.Errorf("look up process %d: %w", pid, err)
+	}
+	process := Process{
+		ID:     ProcessID(state.Id),
+		Slot:   Slot{Index: state.Scope, Generation: state.Generation},
+		Setup:  state.Flags&1 != 0,
+		Labels: state.Labels,
+	}
+	process.Ancestors = ancestors(state.Ancestors[:])
+	return process, true, nil
+}
+
+func ancestors(ids []uint64) []ProcessID {
+	var result []ProcessID
+	for _, id := range ids {
+		if id == 0 {
+			break
+		}
+		result = append(result, ProcessID(id))
+	}
+	return result
+}
+
+// Problems tells in sentences what is not as it should be on this host.
+func (k *Kernel) Problems() []string {
+	var problems []string
+	var misses uint64
+	for _, program := range k.programs {
+		if stats, err := program.Stats(); err == nil {
+			misses += stats.RecursionMisses
+		}
+	}
+	if misses > 0 {
+		problems = append(problems, fmt.Sprintf("%d operations were not looked at, because a program was "+
+			"interrupted by another task (tier %s); boot with bpf in lsm= to rule this out", misses, k.tier))
+	}
+	return problems
+}
