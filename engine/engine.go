@@ -84,6 +84,8 @@ type Engine struct {
 	closed []*scope               // oldest first; guarded by mu
 	// problems are the daemon's own degraded sentences; guarded by mu.
 	problems []string
+	// told are the kernel side's, as logged last; guarded by mu.
+	told []string
 	// orphans are slots of the kernel's without a record; guarded by mu.
 	orphans []kernel.Slot
 	// unnoted is how many scopes may be their owners; guarded by mu.

@@ -4,8 +4,10 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 
+	"github.com/actplane/actplane/bpf"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/feedback"
@@ -79,7 +81,10 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 }
 
 func feedbackProcess(p kernel.Process, pid int, comm string) feedback.Process {
-	out := feedback.Process{PID: pid, Comm: comm, ID: uint64(p.ID)}
+	out := feedback.Process{
+		PID: pid, Comm: comm, ID: uint64(p.ID),
+		AncestorsCut: len(p.Ancestors) >= len(bpf.EnforcerRecord{}.Ancestors),
+	}
 	for _, ancestor := range p.Ancestors {
 		out.Ancestors = append(out.Ancestors, uint64(ancestor))
 	}
@@ -162,13 +167,18 @@ func (e *Engine) stream(ctx context.Context, req *api.EventsRequest, send func(*
 	defer done()
 	sent := map[*scope]uint64{}
 	if req.History {
+		var kept []published
 		for _, s := range scopes {
 			for _, item := range s.events.Items(0) {
-				if err := send(s.event(item)); err != nil {
-					return err
-				}
-				sent[s] = item.Sequence
+				kept = append(kept, published{s, item})
 			}
+		}
+		slices.SortStableFunc(kept, func(a, b published) int { return a.item.Time.Compare(b.item.Time) })
+		for _, next := range kept {
+			if err := send(next.scope.event(next.item)); err != nil {
+				return err
+			}
+			sent[next.scope] = max(sent[next.scope], next.item.Sequence)
 		}
 	}
 	for req.Follow {

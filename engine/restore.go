@@ -87,7 +87,7 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		s.degrade(err.Error())
 		return
 	}
-	log.Info("scope taken over")
+	e.log.WithFields(s.fields()).Info("scope taken over")
 }
 
 func loadScope(dir string) (*scope, error) {

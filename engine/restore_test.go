@@ -28,7 +28,7 @@ func TestRestart(t *testing.T) {
 	os.RemoveAll(m.path("cgroup/gone"))
 	m.mkdir("run/scopes/halfmade/guest")
 
-	e, client, stop := m.start()
+	_, client, stop = m.start()
 	if got := strings.Join(m.directories(), " "); got != "lives staged" || m.kernel.count() != 1 {
 		t.Fatalf("taken over are %q with %d slots", got, m.kernel.count())
 	}

@@ -215,7 +215,7 @@ func checkID(id string) error {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_+-.", r))
 	}
 	if i := strings.IndexFunc(id, bad); i >= 0 {
-		return fmt.Errorf("scope id %q has a character other than letters, digits and _+-.", id)
+		return fmt.Errorf("scope id %q has a character other than letters, digits, dots and _+-", id)
 	}
 	return nil
 }

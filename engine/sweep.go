@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -141,9 +142,23 @@ func (e *Engine) sweep(ctx context.Context) {
 		e.sweepScope(ctx, s)
 	}
 	e.sweepOrphans()
+	e.logProblems()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.dropClosed()
+}
+
+// logProblems logs what is new in what the kernel side finds wrong.
+func (e *Engine) logProblems() {
+	problems := e.config.Kernel.Problems()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, sentence := range problems {
+		if !slices.Contains(e.told, sentence) {
+			e.log.Warn(sentence)
+		}
+	}
+	e.told = problems
 }
 
 func (e *Engine) sweepScope(ctx context.Context, s *scope) {

@@ -53,7 +53,7 @@ func events(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	show := &eventPrinter{out: c.App.Writer, json: c.Bool("json"), seen: map[string]uint64{}}
+	show := &eventPrinter{out: c.App.Writer, json: c.Bool("json"), seen: map[string]*api.Event{}}
 	for {
 		err = follow(ctx, client, c.Args().First(), c.Bool("follow"), show)
 		client.Close()
@@ -76,13 +76,14 @@ func lostConnection(err error) bool {
 	return !ok || s.Code() == codes.Unknown || s.Code() == codes.Unavailable || s.Code() == codes.Canceled
 }
 
+// reconnect starts the engine again if nothing else does.
 func reconnect(ctx context.Context, options daemon.Options) (*daemon.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, reconnectTime)
 	defer cancel()
 	ticker := time.NewTicker(reconnectPoll)
 	defer ticker.Stop()
 	for {
-		client, err := daemon.Connect(ctx, options)
+		client, err := daemon.Ensure(ctx, options)
 		if err == nil {
 			return client, nil
 		}
@@ -136,7 +137,7 @@ func follow(ctx context.Context, client *daemon.Client, scope string, on bool, s
 type eventPrinter struct {
 	out  io.Writer
 	json bool
-	seen map[string]uint64 // the last number printed, by scope
+	seen map[string]*api.Event // the last one printed, by scope
 }
 
 // eventLine is an event as events --json prints it.
@@ -160,10 +161,11 @@ type eventLine struct {
 }
 
 func (p *eventPrinter) print(e *api.Event) error {
-	if e.Sequence <= p.seen[e.Scope] {
+	// A container that comes back after long begins at 1 again, later.
+	if last := p.seen[e.Scope]; last != nil && e.Sequence <= last.Sequence && e.TimeUnixMs <= last.TimeUnixMs {
 		return nil
 	}
-	p.seen[e.Scope] = e.Sequence
+	p.seen[e.Scope] = e
 	if p.json {
 		return json.NewEncoder(p.out).Encode(eventLine{
 			Scope: e.Scope, Name: e.ScopeName, Sequence: e.Sequence, Time: time.UnixMilli(e.TimeUnixMs).UTC(),

@@ -93,6 +93,8 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
+	// Whoever reads the log may end before us.
+	signal.Ignore(unix.SIGHUP, unix.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	return e.Serve(ctx)
