@@ -55,7 +55,7 @@ func TestRestart(t *testing.T) {
 	stop()
 	// A container that is started again keeps its events and their numbers.
 	m.exit("lives", 100)
-	e, client, _ = m.start()
+	e, client, _ := m.start()
 	m.prepare(client, "lives")
 	m.container("lives", 400)
 	m.attach(client, "lives", 400)
