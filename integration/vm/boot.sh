@@ -24,9 +24,10 @@ lsm_list() {
 # did not come up (in two attempts), or died without a status.
 # Knobs: MEM (MiB), CPUS, LIMIT, BOOT_LIMIT (seconds until "up"), ICOUNT=1, CONSOLE=1.
 boot() {
-  local work=$1 kernel=$2 lsm=$3 initrd=$4 status=125 attempt args append
+  local work=$1 kernel=$2 lsm=$3 initrd=$4 status=125 attempt args append list
   shift 4
-  append="console=ttyS0 quiet panic=-1 mitigations=off lsm=$(lsm_list "$lsm")"
+  list=$(lsm_list "$lsm") || return
+  append="console=ttyS0 quiet panic=-1 mitigations=off lsm=$list"
   if [ -n "${ICOUNT:-}" ]; then
     # One instruction is one nanosecond of guest time, so that the guest's clock
     # counts instructions, the same on every host. It takes one CPU, a trusted TSC
@@ -49,11 +50,11 @@ boot() {
     # A program that has started is never started twice.
     if grep -qs '^up' "$work/control"; then
       say "the guest died without a status; its console ended with:"
-      tail -n 25 "$work/console" >&2
+      tail -n 25 "$work/console" "$work/qemu" >&2
       break
     fi
     say "boot attempt $attempt of kernel $(cat "$kernel/release") failed; its console ended with:"
-    tail -n 5 "$work/console" >&2
+    tail -n 5 "$work/console" "$work/qemu" >&2
   done
   [ "$status" != 124 ] || say "out of time after ${LIMIT:-300} seconds (LIMIT)"
   [ -z "${CONSOLE:-}" ] || cat "$work/console" >&2
@@ -70,7 +71,7 @@ boot_once() {
   mkfifo "$work/output"
   cat "$work/output" &
   cat=$!
-  qemu-system-x86_64 "$@" < /dev/null > "$work/output" &
+  qemu-system-x86_64 "$@" < /dev/null > "$work/output" 2> "$work/qemu" &
   qemu=$!
   # shellcheck disable=SC2064
   trap "kill $qemu 2> /dev/null; exit 130" INT TERM

@@ -21,6 +21,7 @@ kernel_suites() {
 # ACTPLANE_REFRESH=1 looks for a newer version of one that is there.
 kernel_dir() {
   local dir=$CACHE/kernels/$1
+  kernel_suites "$1" > /dev/null   # ends here if there is no such kernel
   if [ ! -e "$dir/release" ] || [ -n "${ACTPLANE_REFRESH:-}" ]; then
     need_packages kmod xz-utils zstd debian-archive-keyring
     with_lock "kernel-$1" kernel_fetch "$1" "$dir" >&2
