@@ -16,8 +16,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 sources  = $(wildcard $(shell git ls-files -co --exclude-standard -- $(1)))
 GO_FILES = $(call sources,'*.go')
 C_FILES  = $(filter-out bpf/headers/%,$(call sources,'bpf/*.c' 'bpf/*.h'))
-# By the first line, because commands have no suffix.
-SCRIPTS  = $(shell grep -lsE '^\#!.*\b(ba|da)?sh$$|^\# shellcheck shell=' $(call sources,. ':!*.go' ':!*.o' ':!*.md'))
+# By what stands in their first lines, because commands have no suffix.
+SCRIPTS  = $(shell awk 'FNR == 1 && /^\#!.*[\/ ](ba|da)?sh$$/ || /^\# shellcheck shell=/ { print FILENAME; nextfile } \
+	FNR > 20 { nextfile }' $(call sources,. ':!*.go' ':!*.o' ':!*.md' ':!*/testdata/*'))
 
 export GOFLAGS ?= -buildvcs=false
 

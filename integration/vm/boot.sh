@@ -50,11 +50,11 @@ boot() {
     # A program that has started is never started twice.
     if grep -qs '^up' "$work/control"; then
       say "the guest died without a status; its console ended with:"
-      tail -n 25 "$work/console" "$work/qemu" >&2
+      tail -n 25 "$work/console" >&2; cat "$work/qemu" >&2
       break
     fi
     say "boot attempt $attempt of kernel $(cat "$kernel/release") failed; its console ended with:"
-    tail -n 5 "$work/console" "$work/qemu" >&2
+    tail -n 5 "$work/console" >&2; cat "$work/qemu" >&2
   done
   [ "$status" != 124 ] || say "out of time after ${LIMIT:-300} seconds (LIMIT)"
   [ -z "${CONSOLE:-}" ] || cat "$work/console" >&2
