@@ -117,16 +117,17 @@ static long piece_step(u64 step, struct arg_stream *s)
 		return 1;
 	__builtin_memset(thread->key, 0, sizeof(thread->key));
 	size = bpf_probe_read_user_str(thread->key, ARG_PIECE, (void *)s->next);
-	if (size <= 0) {
+	if (size < 0) {
 		s->failed = 1;
 		return 1;
 	}
 	/* A full buffer is a token cut off by a NUL of the helper's own, or one
-	 * that just fits: its end then comes as an empty piece. */
+	 * that just fits: its end then comes as an empty piece. For an empty string
+	 * the helper returns 0, for any other it counts the NUL. */
 	if (size >= ARG_PIECE)
 		take_piece(s, thread, ARG_PIECE - 1, 0);
 	else
-		take_piece(s, thread, size - 1, 1);
+		take_piece(s, thread, size ? size - 1 : 0, 1);
 	return 0;
 }
 

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// An actor is a process in a scope that does one step per line of its input and
+// answers with "ok", an error's name, or what the step printed.
+type actor struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
+}
+
+// do performs a step and returns the answer.
+func (a *actor) do(step ...string) string {
+	a.t.Helper()
+	if _, err := fmt.Fprintln(a.stdin, strings.Join(step, "\x1f")); err != nil {
+		a.t.Fatalf("actor: %v", err)
+	}
+	line, err := a.out.ReadString('\n')
+	if err != nil {
+		return "dead"
+	}
+	return strings.TrimSpace(line)
+}
+
+// want checks a step's answer.
+func (a *actor) want(answer string, step ...string) {
+	a.t.Helper()
+	if got := a.do(step...); got != answer {
+		a.t.Errorf("%q: %s, want %s", step, got, answer)
+	}
+}
+
+func runActor([]string) error {
+	lines := bufio.NewScanner(os.Stdin)
+	state := &actorState{files: map[string]*os.File{}}
+	for lines.Scan() {
+		fmt.Println(outcome(state.step(strings.Split(lines.Text(), "\x1f"))))
+	}
+	return lines.Err()
+}
+
+type actorState struct {
+	files map[string]*os.File
+	conn  net.Conn
+}
+
+func outcome(err error) string {
+	var errno syscall.Errno
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &exit):
+		if status := exit.Sys().(syscall.WaitStatus); status.Signaled() {
+			return unix.SignalName(status.Signal())
+		}
+		return "exit " + strconv.Itoa(exit.ExitCode())
+	case errors.As(err, &errno):
+		return unix.ErrnoName(errno)
+	default:
+		return strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+}
+
+func (s *actorState) step(args []string) error {
+	switch op, args := args[0], args[1:]; op {
+	case "read":
+		_, err := os.ReadFile(args[0])
+		return err
+	case "write":
+		return os.WriteFile(args[0], []byte("x"), 0o644)
+	case "append":
+		return s.open(args[0], args[0], os.O_APPEND|os.O_WRONLY)
+	case "create":
+		return s.open(args[0], args[0], os.O_CREATE|os.O_EXCL|os.O_WRONLY)
+	case "open":
+		return s.open(args[0], args[0], os.O_RDWR|os.O_CREATE)
+	case "put":
+		_, err := s.files[args[0]].Write([]byte("y"))
+		return err
+	case "unlink":
+		return unix.Unlink(args[0])
+	case "rmdir":
+		return unix.Rmdir(args[0])
+	case "mkdir":
+		return unix.Mkdir(args[0], 0o755)
+	case "mknod":
+		return unix.Mknod(args[0], unix.S_IFIFO|0o644, 0)
+	case "rename":
+		return unix.Rename(args[0], args[1])
+	case "link":
+		return unix.Link(args[0], args[1])
+	case "symlink":
+		return unix.Symlink(args[0], args[1])
+	case "chmod":
+		return unix.Chmod(args[0], 0o600)
+	case "chown":
+		return unix.Chown(args[0], 1, 1)
+	case "truncate":
+		return unix.Truncate(args[0], 0)
+	case "ftruncate":
+		return s.files[args[0]].Truncate(0)
+	case "utimes":
+		return unix.Utimes(args[0], []unix.Timeval{{Sec: 1}, {Sec: 1}})
+	case "setxattr":
+		return unix.Setxattr(args[0], "trusted.x", []byte("1"), 0)
+	case "run":
+		return exec.Command(args[0], args[1:]...).Run()
+	case "runthread":
+		return runFromThread(args)
+	case "fork": // a child that acts once
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		child := exec.Command(self, "actor")
+		child.Stdin = strings.NewReader(strings.Join(args, "\x1f") + "\n")
+		out, err := child.Output()
+		if answer := strings.TrimSpace(string(out)); err == nil && answer != "ok" {
+			return errors.New(answer)
+		}
+		return err
+	case "dial":
+		return s.dial(args[0], args[1])
+	case "say":
+		_, err := s.conn.Write([]byte("hello"))
+		return err
+	case "sendto":
+		return sendTo(args[0])
+	default:
+		return errors.New("unknown step " + op)
+	}
+}
+
+func (s *actorState) open(name, path string, flags int) error {
+	file, err := os.OpenFile(path, flags, 0o644)
+	if err == nil {
+		s.files[name] = file
+	}
+	return err
+}
+
+func (s *actorState) dial(network, address string) error {
+	conn, err := net.Dial(network, address)
+	if err == nil {
+		s.conn = conn
+	}
+	return err
+}
+
+func sendTo(address string) error {
+	to, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return err
+	}
+	conn, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.WriteToUDP([]byte("x"), to)
+	return err
+}
+
+// runFromThread makes a thread that is not the leader exec: a helper process whose
+// second thread calls execve.
+func runFromThread(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child := exec.Command(self, append([]string{"thread"}, args...)...)
+	return child.Run()
+}

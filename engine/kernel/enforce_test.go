@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/policy"
+)
+
+// bench is a scope under test.
+type bench struct {
+	t       *testing.T
+	k       *Kernel
+	slot    Slot
+	cgroup  string
+	dir     string // of the test's files; @ in a policy and in steps
+	policy  *policy.Policy
+	records chan Record
+}
+
+// tiers runs a test on each tier that this kernel has: with bpf in lsm= both.
+func tiers(t *testing.T, test func(t *testing.T, tier Tier)) {
+	best, err := Probe(context.Background())
+	if err != nil {
+		if os.Getenv("ACTPLANE_TEST_ROOT") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	if best == LSM {
+		t.Run(string(LSM), func(t *testing.T) { test(t, LSM) })
+	}
+	t.Run(string(FmodRet), func(t *testing.T) { test(t, FmodRet) })
+}
+
+func newBench(t *testing.T, tier Tier, text string) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	text = strings.ReplaceAll(text, "@", dir)
+	compiled, err := policy.Compile([]policy.Document{{Name: "test", Text: []byte("version: 1\npolicy: |\n" + indent(text)), Layer: policy.Host}},
+		policy.Options{Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := openTier(Config{PinDir: "/sys/fs/bpf/actplane-test", RunDir: t.TempDir()}, tier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, k: k, dir: dir, policy: compiled, records: make(chan Record, 1000)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = k.Records(ctx, func(r Record) { b.records <- r })
+	}()
+	b.cgroup = filepath.Join("/sys/fs/cgroup", "actplane-test-"+filepath.Base(dir))
+	if err := os.MkdirAll(b.cgroup, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.slot, err = k.Install(Spec{Cgroup: b.cgroup, HostRoot: true, Image: compiled.Image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for t.Failed() {
+			select {
+			case r := <-b.records:
+				t.Logf("record %+v", r)
+				continue
+			default:
+			}
+			break
+		}
+		if err := k.Remove(b.slot); err != nil {
+			t.Error(err)
+		}
+		for _, problem := range k.Problems() {
+			t.Log(problem)
+		}
+		cancel()
+		<-done
+		_ = k.Close()
+		if err := Uninstall("/sys/fs/bpf/actplane-test"); err != nil {
+			t.Error(err)
+		}
+		_ = os.Remove(b.cgroup)
+	})
+	if err := k.SelfTest(ctx, b.slot, b.cgroup); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func indent(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("  " + line)
+	}
+	return out.String()
+}
+
+// actor starts a process in the scope, past its setup.
+func (b *bench) actor() *actor {
+	b.t.Helper()
+	fd, err := unix.Open(b.cgroup, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	self, err := os.Executable()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	a := &actor{t: b.t, cmd: exec.Command(self, "actor")}
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}
+	a.cmd.Dir = b.dir
+	a.cmd.Stderr = os.Stderr
+	if a.stdin, err = a.cmd.StdinPipe(); err != nil {
+		b.t.Fatal(err)
+	}
+	stdout, err := a.cmd.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	a.out = bufio.NewReader(stdout)
+	if err := a.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		_ = a.stdin.Close()
+		_ = a.cmd.Wait()
+	})
+	return a
+}
+
+// file makes a file from outside of the scope and returns its path.
+func (b *bench) file(name string) string {
+	b.t.Helper()
+	path := filepath.Join(b.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("text"), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+// script makes a program from outside of the scope.
+func (b *bench) script(name, text string) string {
+	b.t.Helper()
+	path := b.file(name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+// record waits for the next record.
+func (b *bench) record() Record {
+	b.t.Helper()
+	select {
+	case r := <-b.records:
+		return r
+	case <-time.After(10 * time.Second):
+		b.t.Fatal("no record")
+		return Record{}
+	}
+}
+
+func TestNames(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule safe:
+  block write file "@/safe/**"
+  block unlink file "@/safe/**"
+rule log:
+  block write file "@/log/**"
+rule secret:
+  kill read file "@/killer"
+`)
+		f, free := b.file("safe/f"), b.file("free/f")
+		log := b.file("log/l")
+		b.file("killer")
+		_ = os.Mkdir(filepath.Join(b.dir, "safe/d"), 0o755)
+		_ = os.Mkdir(filepath.Join(b.dir, "safe/e"), 0o755)
+		safe := filepath.Join(b.dir, "safe")
+		a := b.actor()
+		a.want("ok", "read", f)
+		a.want("EPERM", "write", f)
+		r := b.record()
+		if r.Object != f || b.policy.Program.Rules[b.policy.Image.Clauses[r.Clause].Rule].Name != "safe" {
+			t.Errorf("record %+v", r)
+		}
+		a.want("EPERM", "create", safe+"/new")
+		if exists(safe + "/new") {
+			t.Error("a refused create left a file")
+		}
+		a.want("EPERM", "unlink", f)
+		a.want("EPERM", "rmdir", safe+"/e")
+		a.want("EPERM", "mkdir", safe+"/x")
+		a.want("EPERM", "mknod", safe+"/x")
+		a.want("EPERM", "symlink", "/x", safe+"/x")
+		a.want("EPERM", "rename", f, free+"2")
+		a.want("EPERM", "rename", free, safe+"/x")
+		a.want("EPERM", "link", f, free+"2")
+		a.want("EPERM", "link", free, safe+"/x")
+		a.want("EPERM", "chmod", f)
+		a.want("EPERM", "chown", f)
+		a.want("EPERM", "truncate", f)
+		a.want("EPERM", "utimes", f)
+		a.want("EPERM", "setxattr", f)
+		a.want("ok", "append", log)
+		a.want("ok", "put", log)
+		a.want("EPERM", "ftruncate", log)
+		a.want("EPERM", "write", log)
+		for _, step := range []string{"write", "chmod", "chown", "truncate", "utimes", "setxattr", "unlink"} {
+			a.want("ok", step, free)
+		}
+		a.want("ok", "mkdir", b.dir+"/free/d")
+		a.want("ok", "rmdir", b.dir+"/free/d")
+		a.want("dead", "read", b.dir+"/killer")
+		if data, err := os.ReadFile(f); err != nil || string(data) != "text" {
+			t.Errorf("%q %v", data, err)
+		}
+	})
+}
+
+func TestExec(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule push:
+  block exec "git" "push"
+rule never:
+  kill exec "@/bin/bad"
+rule interp:
+  block exec "sh" "*evil*"
+`)
+		refused := "EPERM"
+		git := b.script("bin/git", "exit 0")
+		other := b.script("bin/other", "exit 3")
+		bad := b.script("bin/bad", "exit 0")
+		evil := b.script("bin/evil", "exit 0")
+		_ = os.Symlink("other", filepath.Join(b.dir, "bin/link"))
+		_ = os.Mkdir(filepath.Join(b.dir, "link"), 0o755)
+		_ = os.Symlink("../bin/other", filepath.Join(b.dir, "link/git"))
+		a := b.actor()
+		a.want("ok", "run", git, "status")
+		a.want(refused, "run", git, "push")
+		r := b.record()
+		if r.Object != git || len(r.Args) != 2 || r.Args[1] != "push" {
+			t.Errorf("record %+v", r)
+		}
+		a.want(refused, "run", git, "-C", strings.Repeat("long", 200), "push", "origin")
+		a.want("ok", "run", git, "-C", strings.Repeat("long", 200), "pushy")
+		a.want("ok", "run", git, strings.Repeat("x", 255), strings.Repeat("y", 254)+"push")
+		a.want("ok", "run", git, "", "x", "")
+		a.want(refused, "run", git, "", "push")
+		a.want("exit 3", "run", other, "push")
+		a.want("exit 3", "run", filepath.Join(b.dir, "bin/link"), "push")
+		a.want(refused, "run", filepath.Join(b.dir, "link/git"), "push")
+		a.want(refused, "run", evil)
+		a.want("SIGKILL", "fork", "run", bad)
+		a.want("exit 126", "run", "/bin/sh", "-c", git+" push")
+	})
+}
+
+func TestLabelsAndGates(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+source SECRET = file "**/.env"
+rule stay:
+  block connect any if SECRET
+  block write file "@/shared/**" if SECRET
+rule tested:
+  block exec "commit" unless after exec "tests" "-a" exits 0 since write "@/src/**"
+rule mediated:
+  block read file "@/db" unless lineage-includes exec "@/bin/migrate"
+`)
+		env := b.file("w/.env")
+		shared, src := b.file("shared/x"), b.file("src/x")
+		commit := b.script("bin/commit", "exit 0")
+		tests := b.script("bin/tests", `exit "$2"`)
+		db := b.file("db")
+		migrate := b.script("bin/migrate", "cat "+db)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		address := listener.Addr().String()
+		go func() {
+			for {
+				c, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+			}
+		}()
+		a := b.actor()
+		a.want("ok", "dial", "tcp", address)
+		a.want("ok", "say")
+		a.want("ok", "open", shared)
+		a.want("ok", "put", shared)
+		a.want("ok", "fork", "read", env)
+		a.want("ok", "say")
+		a.want("ok", "read", env)
+		a.want("EPERM", "say")
+		a.want("EPERM", "put", shared)
+		a.want("EPERM", "dial", "tcp", address)
+		a.want("EPERM", "write", shared)
+		a.want("ok", "write", b.dir+"/out")
+		a.want("EPERM", "fork", "dial", "tcp", address)
+		c := b.actor()
+		c.want("ok", "dial", "tcp", address)
+		c.want("ok", "read", b.dir+"/out")
+		c.want("EPERM", "dial", "tcp", address)
+		d := b.actor()
+		d.want("ok", "dial", "tcp", address)
+		d.want("ok", "rename", env, b.dir+"/other")
+		d.want("ok", "read", b.dir+"/other")
+		d.want("EPERM", "dial", "tcp", address)
+
+		g := b.actor()
+		g.want("EPERM", "run", commit)
+		g.want("exit 1", "run", tests, "-a", "1")
+		g.want("EPERM", "run", commit)
+		g.want("ok", "run", tests, "-b", "0")
+		g.want("EPERM", "run", commit)
+		g.want("ok", "run", tests, "-a", "0")
+		g.want("ok", "run", commit)
+		g.want("ok", "write", src)
+		g.want("EPERM", "run", commit)
+		g.want("ok", "run", tests, "-a", "0")
+		g.want("ok", "run", commit)
+		g.want("ok", "write", src)
+		g.want("ok", "run", "/bin/cp", tests, b.dir+"/forged")
+		g.want("ok", "rename", b.dir+"/forged", b.dir+"/tests")
+		g.want("ok", "run", b.dir+"/tests", "-a", "0")
+		g.want("EPERM", "run", commit)
+		g.want("EPERM", "read", db)
+		g.want("ok", "run", migrate)
+		g.want("EPERM", "read", db)
+	})
+}
