@@ -57,9 +57,14 @@ func addRuntime(text []byte, path string) ([]byte, error) {
 	return splice(text, current.value, quote(path)), nil
 }
 
-// removeRuntime returns the configuration without our runtime; the same bytes if
-// it is not there.
-func removeRuntime(text []byte) ([]byte, error) {
+// removeRuntime returns the configuration without our runtime, and without
+// "runtimes" if nothing else is in it; the same bytes if it is not there.
+func removeRuntime(text []byte) ([]byte, error) { return takeOut(text, false) }
+
+// emptyRuntimes is removeRuntime that leaves an empty "runtimes".
+func emptyRuntimes(text []byte) ([]byte, error) { return takeOut(text, true) }
+
+func takeOut(text []byte, keepEmpty bool) ([]byte, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return text, nil
 	}
@@ -89,7 +94,7 @@ func removeRuntime(text []byte) ([]byte, error) {
 	if standard, found := root.member("default-runtime"); found && string(text[standard.value.from:standard.value.to]) == quote(runtimeName) {
 		return nil, errors.New("\"default-runtime\" is actplane, and Docker would not start without it; change that first")
 	}
-	if len(inner.members) == 1 {
+	if len(inner.members) == 1 && !keepEmpty {
 		return root.remove(text, runtimes), nil
 	}
 	return inner.remove(text, own), nil

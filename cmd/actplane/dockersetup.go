@@ -96,9 +96,9 @@ func (d *dockerSetup) apply(e *edit) error {
 	return nil
 }
 
-// undo writes the configuration without the runtime. A file that install made
-// goes; the backup goes when it says nothing else.
-func (d *dockerSetup) undo(e *edit) error {
+// remove takes the runtime out of the configuration and out of a running Docker.
+// A Docker that keeps it until it is restarted is said to, and no reason to stop.
+func (d *dockerSetup) remove(e *edit) error {
 	if !e.changes() {
 		return nil
 	}
@@ -106,6 +106,24 @@ func (d *dockerSetup) undo(e *edit) error {
 		fmt.Fprintf(d.out, "would change %s to\n%s", d.file, e.after)
 		return nil
 	}
+	// A reload without the key, or without the file, leaves Docker's runtimes as
+	// they are; one with an empty list does not.
+	between, err := emptyRuntimes(e.before)
+	if err == nil {
+		err = replaceFile(e.path, between, e.mode, e.uid, e.gid)
+	}
+	if err != nil {
+		return environmentError("change Docker's configuration: %v", err)
+	}
+	if err := d.verify(false); err != nil {
+		fmt.Fprintf(d.out, "note: %v\n", err)
+	}
+	return d.undo(e)
+}
+
+// undo writes the configuration without the runtime. A file that install made
+// goes; the backup goes when it says nothing else.
+func (d *dockerSetup) undo(e *edit) error {
 	backup, err := os.ReadFile(e.path + backupSuffix)
 	made := errors.Is(err, fs.ErrNotExist) && strings.Join(strings.Fields(string(e.after)), "") == "{}"
 	if made {
@@ -116,7 +134,7 @@ func (d *dockerSetup) undo(e *edit) error {
 	if err != nil {
 		return environmentError("change Docker's configuration: %v", err)
 	}
-	if bytes.Equal(backup, e.after) {
+	if !made && bytes.Equal(backup, e.after) {
 		os.Remove(e.path + backupSuffix)
 	}
 	fmt.Fprintf(d.out, "changed %s\n", d.file)
@@ -130,6 +148,9 @@ func (d *dockerSetup) verify(want bool) error {
 		return nil
 	}
 	pid := d.daemonPID()
+	if pid == 0 && !want {
+		return nil
+	}
 	if pid == 0 {
 		fmt.Fprintln(d.out, "Docker is not running; it reads the runtime when it starts")
 		return nil

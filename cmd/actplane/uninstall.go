@@ -43,11 +43,8 @@ func uninstall(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if edited != nil && edited.changes() {
-		if err := s.docker.undo(edited); err != nil {
-			return err
-		}
-		if err := s.docker.verify(false); err != nil {
+	if edited != nil {
+		if err := s.docker.remove(edited); err != nil {
 			return err
 		}
 	}
