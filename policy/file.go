@@ -19,6 +19,9 @@ import (
 // MaxFileSize bounds a policy document, in bytes.
 const MaxFileSize = 1 << 20
 
+// maxReports ends the reading of a file that is something else altogether.
+const maxReports = 1000
+
 // file is what a policy document holds.
 type file struct {
 	text      *diag.Text
@@ -117,7 +120,7 @@ func (r *reader) mapping(n *yaml.Node, what string, f func(key, value *yaml.Node
 		return
 	}
 	seen := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i+1 < len(n.Content) && len(r.diags) < maxReports; i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		if key.Kind != yaml.ScalarNode {
 			r.report(diag.WrongType, key, "a key must be a word")

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/actplane/actplane/policy/check"
 	"github.com/actplane/actplane/policy/dfa"
@@ -133,7 +134,7 @@ func limitDiagnostic(layers []check.Layer, diags diag.List, err error) error {
 	}
 	largest := slices.MaxFunc(layers, func(a, b check.Layer) int { return len(a.Text.Body) - len(b.Text.Body) })
 	d := largest.Text.New(diag.OverLimit, diag.Span{}, "%v", limit)
-	if limit.What == "automaton states" {
+	if strings.Contains(limit.What, "automaton") {
 		d = d.WithHint("use fewer patterns with several wildcards")
 	}
 	return append(diags, d).Tidy()

@@ -62,9 +62,11 @@ type checker struct {
 	layers  []*layer
 	program *ir.Program
 	diags   diag.List
+	reports [2]int // by severity
 
-	lineages map[ir.Pattern]int
-	gates    map[string]int // by everything that makes gates equal
+	patternText int // bytes of all canonical patterns
+	lineages    map[ir.Pattern]int
+	gates       map[string]int // by everything that makes gates equal
 	// Where each entry of the program's tables comes from.
 	labelAt, lineageAt, gateAt, clauseAt []place
 }
@@ -87,7 +89,14 @@ type place struct {
 	span  diag.Span
 }
 
-func (c *checker) report(d diag.Diagnostic) { c.diags = append(c.diags, d) }
+// maxReports bounds the errors and the warnings of a policy, each by itself.
+const maxReports = 1000
+
+func (c *checker) report(d diag.Diagnostic) {
+	if c.reports[d.Severity]++; c.reports[d.Severity] <= maxReports {
+		c.diags = append(c.diags, d)
+	}
+}
 
 // notSupported refuses by name what the language has and this version doesn't.
 func (c *checker) notSupported(l *layer, at diag.Span, what string) {

@@ -48,7 +48,7 @@ func (c *checker) resolve(l *layer, name string) (label, bool) {
 func (c *checker) undeclared(l *layer, name syntax.Name) {
 	var names []string
 	at := map[string]string{}
-	for i := l.index; i >= 0; i-- {
+	for i := l.index; i >= 0 && len(c.program.Labels) <= ir.MaxLabels; i-- {
 		outer := c.layers[i]
 		for n, found := range outer.labels {
 			if _, ok := at[n]; !ok {

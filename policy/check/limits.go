@@ -13,6 +13,10 @@ import (
 // disjunctive normal form. The engine's tables have their limits in package ir.
 const MaxTerms = 64
 
+// maxPatternText bounds the canonical text of all patterns together: braces
+// stand for more than they take to write.
+const maxPatternText = 1 << 22
+
 // tableLimits reports what is more than the engine holds, where it begins to be
 // too much.
 func (c *checker) tableLimits() {

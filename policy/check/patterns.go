@@ -17,6 +17,9 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 	if p.Any {
 		return out, true
 	}
+	if c.patternText > maxPatternText {
+		return out, false // reported already
+	}
 	var relative bool
 	var err error
 	switch kind {
@@ -34,6 +37,10 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 	}
 	if err != nil {
 		c.badPattern(l, p.Span, p.Text, err)
+		return out, false
+	}
+	if c.patternText += len(out.Text); c.patternText > maxPatternText {
+		c.report(l.Text.New(diag.OverLimit, p.Span, "the patterns up to here take more than %d bytes with their braces expanded", maxPatternText))
 		return out, false
 	}
 	if relative && l.Assumed && !l.assumed {
@@ -80,7 +87,7 @@ func codeOf(k pattern.ErrorKind) diag.Code {
 		return diag.BadPort
 	case pattern.UnknownSet:
 		return diag.UnknownSet
-	case pattern.TooManyAlternatives:
+	case pattern.TooLong:
 		return diag.OverLimit
 	}
 	return diag.BadGlob

@@ -104,6 +104,10 @@ func (c *checker) argv(l *layer, op syntax.Name, args []syntax.Name) ([]string, 
 			WithHint("one clause names one pattern; write another clause for another"))
 		return nil, false
 	}
+	if len(args) > ir.MaxArgPatterns {
+		c.report(l.Text.New(diag.OverLimit, args[0].Span, "the clause has %d argv tokens; the limit is %d", len(args), ir.MaxArgPatterns))
+		return nil, false
+	}
 	var out []string
 	for _, a := range args {
 		if !c.argument(l, a) {
@@ -250,6 +254,8 @@ func oneLine(l *layer, span diag.Span) string {
 	var b strings.Builder
 	quoted, blank := false, false
 	comments := l.File.Comments
+	first, _ := slices.BinarySearchFunc(comments, span.Start, func(c syntax.Comment, at int) int { return c.Span.Start - at })
+	comments = comments[first:]
 	for i := span.Start; i < span.End; i++ {
 		for len(comments) > 0 && comments[0].Span.Start < i {
 			comments = comments[1:]

@@ -3,8 +3,8 @@
 package dfa
 
 import (
+	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -13,15 +13,27 @@ import (
 // sequence that another begins with shares that one's positions: reaching a
 // position does not depend on what may follow.
 type args struct {
-	last   map[string]int // of each sequence, also of each beginning of one
-	tokens [][]string     // the sequences that have positions
+	number map[string]uint64 // of each token glob, for keys
+	last   map[string]int    // of each sequence, also of each beginning of one
+	tokens [][]string        // the sequences that have positions
 	count  int
 }
 
-func sequenceKey(seq []string) string { return strings.Join(seq, "\x00") }
+func (a *args) key(seq []string) string {
+	var k []byte
+	for _, t := range seq {
+		n, ok := a.number[t]
+		if !ok {
+			n = uint64(len(a.number))
+			a.number[t] = n
+		}
+		k = binary.AppendUvarint(k, n)
+	}
+	return string(k)
+}
 
-func assignArgs(p *ir.Program) *args {
-	a := &args{last: map[string]int{}}
+func assignArgs(p *ir.Program) (*args, error) {
+	a := &args{number: map[string]uint64{}, last: map[string]int{}}
 	var all [][]string
 	collect := func(seq []string) {
 		if len(seq) > 0 {
@@ -39,18 +51,21 @@ func assignArgs(p *ir.Program) *args {
 	}
 	slices.SortStableFunc(all, func(x, y []string) int { return len(y) - len(x) })
 	for _, seq := range all {
-		if _, ok := a.last[sequenceKey(seq)]; ok {
+		if a.has(a.key(seq)) {
 			continue
 		}
+		if n := a.count + len(seq); n > ir.MaxArgPatterns {
+			return nil, &LimitError{What: "argv token positions", Figure: ir.MaxArgPatterns, Limit: ir.MaxArgPatterns, More: true}
+		}
 		for i := range seq {
-			if key := sequenceKey(seq[:i+1]); !a.has(key) {
+			if key := a.key(seq[:i+1]); !a.has(key) {
 				a.last[key] = a.count + i
 			}
 		}
 		a.count += len(seq)
 		a.tokens = append(a.tokens, seq)
 	}
-	return a
+	return a, nil
 }
 
 func (a *args) has(key string) bool {
@@ -63,7 +78,7 @@ func (a *args) position(seq []string) int {
 	if len(seq) == 0 {
 		return -1
 	}
-	return a.last[sequenceKey(seq)]
+	return a.last[a.key(seq)]
 }
 
 func (a *args) words() int { return (a.count + 63) / 64 }

@@ -87,10 +87,10 @@ func (b *builder) elements(p ir.Pattern, named bool) (out [NumStarts][][]pattern
 	switch {
 	case p.Kind == ir.Endpoint && p.Any:
 		e := pattern.AnyEndpoint()
-		out[Address], out[Unix] = e.Addresses, e.Unix
+		out[Address], out[Unix] = e.Addresses(), e.Unix
 	case p.Kind == ir.Endpoint:
 		e, _ := pattern.ParseEndpoint(p.Text, "/")
-		out[Address], out[Unix] = e.Addresses, e.Unix
+		out[Address], out[Unix] = e.Addresses(), e.Unix
 	case p.Any:
 		out[Path] = anything
 	case baseName(p):

@@ -41,7 +41,7 @@ func newNFA() *nfa {
 }
 
 // maxNFAStates bounds the text of all patterns together, braces expanded.
-const maxNFAStates = 1 << 20
+const maxNFAStates = 1 << 18
 
 func (n *nfa) state() int32 {
 	n.states = append(n.states, nstate{})

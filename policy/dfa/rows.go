@@ -54,10 +54,11 @@ type builder struct {
 }
 
 func newBuilder(p *ir.Program) (*builder, error) {
-	b := &builder{p: p, img: &Image{}, args: assignArgs(p), ids: map[ir.Pattern]int32{}, rows: map[string]int32{}}
-	if b.args.count > ir.MaxArgPatterns {
-		return nil, &LimitError{What: "argv token positions", Figure: b.args.count, Limit: ir.MaxArgPatterns}
+	args, err := assignArgs(p)
+	if err != nil {
+		return nil, err
 	}
+	b := &builder{p: p, img: &Image{}, args: args, ids: map[ir.Pattern]int32{}, rows: map[string]int32{}}
 	b.tokens, b.at = b.args.byToken()
 	b.img.ArgWords, b.img.ArgStart = b.args.words(), b.args.starts()
 	b.sources()

@@ -17,6 +17,7 @@ import (
 const (
 	maxRawStates = 4 * ir.MaxStates
 	maxSteps     = 1 << 26
+	memberCost   = 16 // of each member of a set that is kept, for its memory
 )
 
 // raw is a deterministic automaton before minimisation. State 0 is Dead.
@@ -168,7 +169,7 @@ func (c *construction) state(set []int32) (int32, error) {
 		return Dead, nil
 	}
 	if *c.steps > maxSteps {
-		return 0, &LimitError{What: "automaton states", Figure: len(c.out.row), Limit: ir.MaxStates, More: true}
+		return 0, &LimitError{What: "steps to build its automaton", Figure: maxSteps, Limit: maxSteps, More: true}
 	}
 	slices.Sort(members)
 	key := c.encode(members)
@@ -185,6 +186,7 @@ func (c *construction) state(set []int32) (int32, error) {
 		return 0, err
 	}
 	c.members = append(c.members, members)
+	*c.steps += memberCost * len(members)
 	c.out.row = append(c.out.row, row)
 	c.out.next = append(c.out.next, make([]int32, len(c.out.bytes))...)
 	return s, nil

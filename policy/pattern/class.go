@@ -14,7 +14,7 @@ type runeRange struct{ lo, hi rune }
 func class(s string, i int, mode Mode) (Elem, int, error) {
 	end := skipClass(s, i)
 	if end == i+1 {
-		return Elem{}, 0, errorf(BadGlob, `a bracket itself is written \[`, "pattern has a [ that nothing closes")
+		return Elem{}, 0, errNotClosed()
 	}
 	body := s[i+1 : end-1]
 	negated := body != "" && (body[0] == '!' || body[0] == '^')

@@ -13,20 +13,24 @@ import (
 type Endpoint struct {
 	// Text is the canonical form.
 	Text string
-	// Addresses are the alternatives over the 18 bytes of an address key (16 of
-	// the address, IPv4 as ::ffff:a.b.c.d, and 2 of the port); none for a
-	// pattern of Unix sockets.
-	Addresses [][]Elem
 	// Unix are the alternatives over the path, or @ and name, of a Unix socket.
 	Unix [][]Elem
 	// Relative tells that a Unix socket path was put under the workspace.
 	Relative bool
+
+	ranges         []addrRange
+	loPort, hiPort int
 }
+
+// Addresses returns the alternatives over the 18 bytes of an address key (16 of
+// the address, IPv4 as ::ffff:a.b.c.d, and 2 of the port); none for a pattern
+// of Unix sockets.
+func (e *Endpoint) Addresses() [][]Elem { return addresses(e.ranges, e.loPort, e.hiPort) }
 
 // AnyEndpoint matches every address and every Unix socket.
 func AnyEndpoint() Endpoint {
 	all, _ := lookupSet("@any")
-	return Endpoint{Text: "*", Addresses: addresses(all, 0, maxPort), Unix: [][]Elem{{{Kind: AnyStar}}}}
+	return Endpoint{Text: "*", ranges: all, hiPort: maxPort, Unix: [][]Elem{{{Kind: AnyStar}}}}
 }
 
 const maxPort = 65535
@@ -62,7 +66,7 @@ func ParseEndpoint(text, workspace string) (Endpoint, error) {
 	default:
 		canonical += ":" + strconv.Itoa(lo) + "-" + strconv.Itoa(hi)
 	}
-	return Endpoint{Text: canonical, Addresses: addresses(ranges, lo, hi)}, nil
+	return Endpoint{Text: canonical, ranges: ranges, loPort: lo, hiPort: hi}, nil
 }
 
 func parseUnix(rest, workspace string) (Endpoint, error) {

@@ -55,7 +55,7 @@ const (
 	BadPort
 	UnknownSet
 	HostName
-	TooManyAlternatives
+	TooLong
 )
 
 func (e *Error) Error() string { return e.Msg }
@@ -174,15 +174,40 @@ func star(s string, i int, mode Mode, out *[]Elem) (Elem, int) {
 // expand replaces braces by their alternatives: a{b,c}d is abd and acd. Braces
 // without a comma are plain characters.
 func expand(s string) ([]string, error) {
+	if len(s) > maxLength {
+		return nil, errorf(TooLong, "", "the pattern has %d bytes; the limit is %d", len(s), maxLength)
+	}
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '[':
+			end := skipClass(s, i)
+			if end == i+1 {
+				return nil, errNotClosed()
+			}
+			i = end - 1
+		}
+	}
 	if !strings.Contains(s, "{") {
 		return []string{s}, nil
 	}
-	return expandUpTo(s, MaxAlternatives, 0)
+	return expandUpTo(s, MaxAlternatives)
 }
 
-const maxBraceDepth = 16
+func errNotClosed() error {
+	return errorf(BadGlob, `a bracket itself is written \[`, "pattern has a [ that nothing closes")
+}
 
-func expandUpTo(s string, limit, depth int) ([]string, error) {
+// Bounds of a pattern: of its text, the text of all its alternatives, and the
+// nesting of its braces.
+const (
+	maxLength     = 1 << 16
+	maxExpanded   = 1 << 18
+	maxBraceDepth = 16
+)
+
+func expandUpTo(s string, limit int) ([]string, error) {
 	open, parts, end, err := firstBrace(s)
 	if err != nil {
 		return nil, err
@@ -190,24 +215,25 @@ func expandUpTo(s string, limit, depth int) ([]string, error) {
 	if open < 0 {
 		return []string{s}, nil
 	}
-	if depth > maxBraceDepth {
-		return nil, errorf(BadGlob, "", "braces are nested more than %d deep", maxBraceDepth)
-	}
-	tails, err := expandUpTo(s[end:], limit, depth)
+	tails, err := expandUpTo(s[end:], limit)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
+	size := 0
 	for _, p := range parts {
-		heads, err := expandUpTo(p, limit, depth+1)
+		heads, err := expandUpTo(p, limit)
 		if err != nil {
 			return nil, err
 		}
 		if len(out)+len(heads)*len(tails) > limit {
-			return nil, errorf(TooManyAlternatives, "", "pattern expands to more than %d alternatives", limit)
+			return nil, errorf(TooLong, "", "pattern expands to more than %d alternatives", limit)
 		}
 		for _, h := range heads {
 			for _, t := range tails {
+				if size += open + len(h) + len(t); size > maxExpanded {
+					return nil, errorf(TooLong, "", "the pattern expands to more than %d bytes", maxExpanded)
+				}
 				out = append(out, s[:open]+h+t)
 			}
 		}
@@ -227,7 +253,7 @@ func firstBrace(s string) (open int, parts []string, end int, err error) {
 		case '{':
 			parts, end := braceParts(s, i)
 			if end < 0 {
-				return 0, nil, 0, errorf(BadGlob, `a brace itself is written \{`, "pattern has a { that nothing closes")
+				return 0, nil, 0, errorf(BadGlob, `a brace itself is written \{`, "pattern has a { that nothing closes, or braces more than %d deep", maxBraceDepth)
 			}
 			if len(parts) > 1 {
 				return i, parts, end, nil
@@ -247,7 +273,9 @@ func braceParts(s string, open int) (parts []string, end int) {
 		case '[':
 			i = skipClass(s, i) - 1
 		case '{':
-			depth++
+			if depth++; depth > maxBraceDepth {
+				return nil, -1
+			}
 		case ',':
 			if depth == 1 {
 				parts = append(parts, s[start:i])

@@ -8,8 +8,11 @@ import (
 	"github.com/actplane/actplane/policy/diag"
 )
 
-// MaxDepth bounds the nesting of expressions.
-const MaxDepth = 64
+// MaxDepth and MaxOperands bound an expression.
+const (
+	MaxDepth    = 64
+	MaxOperands = 512
+)
 
 // Parse reads a whole policy text. The file holds all declarations that could
 // be read, also when the list has errors.
@@ -28,6 +31,8 @@ type parser struct {
 	tok  token
 	last int // where the token before tok ends
 	file *File
+	// operands counts those of the expression that is being read.
+	operands int
 }
 
 // bailout leaves a declaration or clause that cannot be read further; the
@@ -345,6 +350,7 @@ func (p *parser) clause(r *Rule) {
 	c.Op = p.name(p.advance())
 	c.Kind, c.Pattern, c.Args = p.object()
 	if p.accept("if") {
+		p.operands = 0
 		c.If = p.or(0)
 	}
 	if p.accept("unless") {
@@ -418,6 +424,10 @@ func (p *parser) and(depth int) Expr {
 func (p *parser) unary(depth int) Expr {
 	if depth > MaxDepth {
 		p.errorf(diag.TooDeep, p.tok.span, "the expression is nested more than %d deep", MaxDepth)
+		panic(bailout{})
+	}
+	if p.operands++; p.operands > MaxOperands {
+		p.errorf(diag.TooDeep, p.tok.span, "the expression has more than %d operands", MaxOperands)
 		panic(bailout{})
 	}
 	switch start := p.tok.span.Start; {

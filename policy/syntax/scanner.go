@@ -9,6 +9,9 @@ import (
 	"github.com/actplane/actplane/policy/diag"
 )
 
+// maxErrors ends the reading of a text that is something else altogether.
+const maxErrors = 1000
+
 // scanner cuts a text into tokens and reports what is none.
 type scanner struct {
 	text     *diag.Text
@@ -20,6 +23,9 @@ type scanner struct {
 }
 
 func (s *scanner) next() token {
+	if len(s.errs) >= maxErrors {
+		s.at = len(s.src)
+	}
 	s.skip()
 	t := token{span: diag.Span{Start: s.at, End: s.at}, first: s.fresh}
 	s.fresh = false
