@@ -20,17 +20,17 @@
 #define MAX_FILES (1 << 20) /* files with labels or marks, of all scopes */
 #define STATES_SMALL 1024
 #define STATES_LARGE 8192
-#define ARG_WORDS 8 /* 512 argv positions */
-#define PATH_SIZE 4096 /* the kernel's PATH_MAX */
+#define ARG_WORDS 8	   /* 512 argv positions */
+#define PATH_SIZE 4096	   /* the kernel's PATH_MAX */
 #define MAX_PATH_DEPTH 256 /* components and mounts of one path */
-#define NAME_SIZE 256 /* the kernel's NAME_MAX, and a NUL */
+#define NAME_SIZE 256	   /* the kernel's NAME_MAX, and a NUL */
 #define MAX_ANCESTORS 16
-#define MAX_PENDING 8 /* gates that wait for one process's exit status */
+#define MAX_PENDING 8	  /* gates that wait for one process's exit status */
 #define MAX_EXEC_LEVELS 6 /* a script and its interpreters: the kernel's own limit */
-#define ARG_PIECE 256 /* bytes of argv read at once */
+#define ARG_PIECE 256	  /* bytes of argv read at once */
 #define MAX_ARG_PIECES 4096
-#define ARGS_SIZE 2048 /* bytes of argv in a record */
-#define ADDRESS_SIZE 18 /* 16 bytes of address, 2 of port */
+#define ARGS_SIZE 2048	    /* bytes of argv in a record */
+#define ADDRESS_SIZE 18	    /* 16 bytes of address, 2 of port */
 #define MAX_CGROUP_DEPTH 24 /* of a scope's own cgroup; below it any depth */
 #define SCRATCHES_PER_CPU 8 /* programs that can be preempted one by another */
 #define RING_SIZE (4 << 20)
@@ -80,6 +80,7 @@ enum scope_flag {
 
 enum process_flag {
 	PROCESS_SETUP = 1,
+	PROCESS_DEEP = 2, /* its oldest ancestors are not in its list */
 };
 
 enum file_flag {
@@ -95,11 +96,11 @@ enum record_kind {
 /* Decisions that no clause made. */
 enum reason {
 	REASON_CLAUSE,
-	REASON_SCOPE_GONE, /* the task's scope was closed */
-	REASON_NO_MEMORY, /* no storage for the task's state */
-	REASON_SETUP_TRACE, /* tracing a process that is being set up, or a foreign one */
+	REASON_SCOPE_GONE,	/* the task's scope was closed */
+	REASON_NO_MEMORY,	/* no storage for the task's state */
+	REASON_SETUP_TRACE,	/* tracing a process that is being set up, or a foreign one */
 	REASON_ARGS_UNREADABLE, /* argv could not be read when the program had been loaded */
-	REASON_EXEC_DEPTH, /* more interpreters than MAX_EXEC_LEVELS */
+	REASON_EXEC_DEPTH,	/* more interpreters than MAX_EXEC_LEVELS */
 };
 
 enum object_kind {
@@ -118,10 +119,10 @@ struct range {
 /* A compiled policy: its entry states; the tables are in maps of their own. */
 struct image {
 	__u32 start[NUM_STARTS];
-	__u32 large; /* the automaton is in dfa_large */
+	__u32 large;	 /* the automaton is in dfa_large */
 	__u32 arg_words; /* 0: no clause and no gate looks at argv */
-	__u32 ops; /* bit set of operations that anything names */
-	__u64 labels; /* labels that some clause tests */
+	__u32 ops;	 /* bit set of operations that anything names */
+	__u64 labels;	 /* labels that some clause tests */
 	__u64 arg_start[ARG_WORDS];
 };
 
@@ -131,7 +132,7 @@ struct row {
 	__u64 exec_sources;
 	__u64 lineage;
 	__u64 targets;
-	__u32 tokens; /* index in the image's token table */
+	__u32 tokens;	 /* index in the image's token table */
 	__u32 exec_args; /* some exec clause or gate here looks at argv */
 	struct range clauses[NUM_OPS];
 	struct range gates[NUM_OPS];
@@ -142,14 +143,14 @@ struct clause {
 	__u64 none;
 	__u64 unless_lineage;
 	__u8 unless_gates[MAX_CLAUSE_GATES]; /* gate + 1; 0 ends the list */
-	__s32 arg; /* position in the argv set, or -1 */
-	__s16 target; /* bit in row.targets, or -1 */
+	__s32 arg;			     /* position in the argv set, or -1 */
+	__s16 target;			     /* bit in row.targets, or -1 */
 	__u8 effect;
-	__u8 pad;
+	__u8 any; /* names nothing */
 };
 
 struct gate_ref {
-	__s32 arg; /* as in struct clause */
+	__s32 arg;  /* as in struct clause */
 	__s16 exit; /* status to wait for, or -1 */
 	__u8 gate;
 	__u8 arm; /* else the event makes the gate stale */
@@ -181,7 +182,8 @@ struct scope {
 	__u32 image;
 	__u32 flags;
 	__u32 pad;
-	__u64 clock; /* epochs of gates */
+	__u64 cgroup; /* its id */
+	__u64 clock;  /* epochs of gates */
 	__u64 armed[MAX_GATES];
 	__u64 stale[MAX_GATES];
 	__u64 denied, notified, lost;
@@ -234,7 +236,7 @@ struct host {
 	__u64 root_ino; /* the host's root directory */
 	__u32 root_dev;
 	__u32 renames; /* invalidates what was remembered of paths */
-	__u32 tier; /* 1 lsm, 2 fmod_ret */
+	__u32 tier;    /* 1 lsm, 2 fmod_ret */
 	__u32 pad;
 };
 
@@ -257,7 +259,7 @@ struct record {
 	__u8 reason;
 	__u8 object_kind;
 	__u8 args_cut;
-	__u8 setup;
+	__u8 flags; /* enum process_flag */
 	__u8 protocol;
 	char comm[16];
 	__u8 pad[4];

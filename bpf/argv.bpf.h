@@ -11,14 +11,14 @@
 
 struct arg_stream {
 	u64 vector; /* the array of pointers; 0: strings one after the other */
-	u64 next; /* the rest of the current token */
-	u64 end; /* without a vector: where the strings end */
+	u64 next;   /* the rest of the current token */
+	u64 end;    /* without a vector: where the strings end */
 	u64 state;
 	u32 image;
 	u32 index;
-	u32 skip; /* tokens that are not looked at */
+	u32 skip;   /* tokens that are not looked at */
 	u32 compat; /* pointers of 4 bytes */
-	u32 keep; /* for the record */
+	u32 keep;   /* for the record */
 	u32 inside; /* of a token */
 	u32 done, failed;
 };

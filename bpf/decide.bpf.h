@@ -10,10 +10,11 @@
 /* Which clauses are asked. Those that look at argv can only be asked when it is
  * known, and are asked again when the kernel has its own copy. */
 enum args_mode {
-	ARGS_NONE, /* no exec: there is no argv */
-	ARGS_KNOWN, /* every clause */
+	ARGS_NONE,    /* no exec: there is no argv */
+	ARGS_KNOWN,   /* every clause */
 	ARGS_UNKNOWN, /* without those that look at argv */
-	ARGS_ONLY, /* only those */
+	ARGS_ONLY,    /* only those */
+	ARGS_MAPPED,  /* no exec, but a program's code: what refuses a named program does */
 };
 
 struct decision {
@@ -42,6 +43,8 @@ static __always_inline bool args_match(struct clause *clause, u32 mode)
 {
 	struct thread *thread;
 
+	if (mode == ARGS_MAPPED)
+		return !clause->any && clause->effect >= EFFECT_ASK;
 	if (clause->arg < 0)
 		return mode != ARGS_ONLY;
 	if (mode == ARGS_UNKNOWN)

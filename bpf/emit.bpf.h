@@ -77,7 +77,7 @@ __noinline int emit(struct act *act, u32 kind)
 	record->reason = act->reason;
 	record->object_kind = act->object_kind;
 	record->protocol = act->protocol;
-	record->setup = act->setup;
+	record->flags = act->flags;
 	record->args_cut = 0;
 	record->args_size = 0;
 	fill_process(record);

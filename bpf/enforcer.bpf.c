@@ -14,11 +14,13 @@
 #include "decide.bpf.h"
 #include "argv.bpf.h"
 #include "emit.bpf.h"
+#include "event.bpf.h"
 #include "twin.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "exec.bpf.c"
 #include "file.bpf.c"
+#include "names.bpf.c"
 #include "socket.bpf.c"
 #include "task.bpf.c"

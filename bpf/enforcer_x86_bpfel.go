@@ -27,7 +27,7 @@ type EnforcerClause struct {
 	Arg           int32
 	Target        int16
 	Effect        uint8
-	Pad           uint8
+	Any           uint8
 }
 
 type EnforcerFileId struct {
@@ -139,7 +139,7 @@ type EnforcerRecord struct {
 	Reason     uint8
 	ObjectKind uint8
 	ArgsCut    uint8
-	Setup      uint8
+	Flags      uint8
 	Protocol   uint8
 	Comm       [16]int8
 	Pad        [4]uint8
@@ -163,6 +163,7 @@ type EnforcerScope struct {
 	Image      uint32
 	Flags      uint32
 	Pad        uint32
+	Cgroup     uint64
 	Clock      uint64
 	Armed      [64]uint64
 	Stale      [64]uint64
@@ -253,6 +254,7 @@ const (
 	EnforcerProgLsmInodeSetattr      = "lsm_inode_setattr"
 	EnforcerProgLsmInodeSetattr2     = "lsm_inode_setattr_2"
 	EnforcerProgLsmInodeSetxattr     = "lsm_inode_setxattr"
+	EnforcerProgLsmMmapFile          = "lsm_mmap_file"
 	EnforcerProgLsmPathChmod         = "lsm_path_chmod"
 	EnforcerProgLsmPathChown         = "lsm_path_chown"
 	EnforcerProgLsmPathLink          = "lsm_path_link"
@@ -278,6 +280,7 @@ const (
 	EnforcerProgModInodeSetAcl       = "mod_inode_set_acl"
 	EnforcerProgModInodeSetattr      = "mod_inode_setattr"
 	EnforcerProgModInodeSetxattr     = "mod_inode_setxattr"
+	EnforcerProgModMmapFile          = "mod_mmap_file"
 	EnforcerProgModPathChmod         = "mod_path_chmod"
 	EnforcerProgModPathChown         = "mod_path_chown"
 	EnforcerProgModPathLink          = "mod_path_link"
@@ -362,6 +365,7 @@ type EnforcerProgramSpecs struct {
 	LsmInodeSetattr      *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr"`
 	LsmInodeSetattr2     *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr_2"`
 	LsmInodeSetxattr     *ebpf.ProgramSpec `ebpf:"lsm_inode_setxattr"`
+	LsmMmapFile          *ebpf.ProgramSpec `ebpf:"lsm_mmap_file"`
 	LsmPathChmod         *ebpf.ProgramSpec `ebpf:"lsm_path_chmod"`
 	LsmPathChown         *ebpf.ProgramSpec `ebpf:"lsm_path_chown"`
 	LsmPathLink          *ebpf.ProgramSpec `ebpf:"lsm_path_link"`
@@ -387,6 +391,7 @@ type EnforcerProgramSpecs struct {
 	ModInodeSetAcl       *ebpf.ProgramSpec `ebpf:"mod_inode_set_acl"`
 	ModInodeSetattr      *ebpf.ProgramSpec `ebpf:"mod_inode_setattr"`
 	ModInodeSetxattr     *ebpf.ProgramSpec `ebpf:"mod_inode_setxattr"`
+	ModMmapFile          *ebpf.ProgramSpec `ebpf:"mod_mmap_file"`
 	ModPathChmod         *ebpf.ProgramSpec `ebpf:"mod_path_chmod"`
 	ModPathChown         *ebpf.ProgramSpec `ebpf:"mod_path_chown"`
 	ModPathLink          *ebpf.ProgramSpec `ebpf:"mod_path_link"`
@@ -541,6 +546,7 @@ type EnforcerPrograms struct {
 	LsmInodeSetattr      *ebpf.Program `ebpf:"lsm_inode_setattr"`
 	LsmInodeSetattr2     *ebpf.Program `ebpf:"lsm_inode_setattr_2"`
 	LsmInodeSetxattr     *ebpf.Program `ebpf:"lsm_inode_setxattr"`
+	LsmMmapFile          *ebpf.Program `ebpf:"lsm_mmap_file"`
 	LsmPathChmod         *ebpf.Program `ebpf:"lsm_path_chmod"`
 	LsmPathChown         *ebpf.Program `ebpf:"lsm_path_chown"`
 	LsmPathLink          *ebpf.Program `ebpf:"lsm_path_link"`
@@ -566,6 +572,7 @@ type EnforcerPrograms struct {
 	ModInodeSetAcl       *ebpf.Program `ebpf:"mod_inode_set_acl"`
 	ModInodeSetattr      *ebpf.Program `ebpf:"mod_inode_setattr"`
 	ModInodeSetxattr     *ebpf.Program `ebpf:"mod_inode_setxattr"`
+	ModMmapFile          *ebpf.Program `ebpf:"mod_mmap_file"`
 	ModPathChmod         *ebpf.Program `ebpf:"mod_path_chmod"`
 	ModPathChown         *ebpf.Program `ebpf:"mod_path_chown"`
 	ModPathLink          *ebpf.Program `ebpf:"mod_path_link"`
@@ -601,6 +608,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmInodeSetattr,
 		p.LsmInodeSetattr2,
 		p.LsmInodeSetxattr,
+		p.LsmMmapFile,
 		p.LsmPathChmod,
 		p.LsmPathChown,
 		p.LsmPathLink,
@@ -626,6 +634,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModInodeSetAcl,
 		p.ModInodeSetattr,
 		p.ModInodeSetxattr,
+		p.ModMmapFile,
 		p.ModPathChmod,
 		p.ModPathChown,
 		p.ModPathLink,

@@ -235,7 +235,7 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 		return true;
 	if (BPF_CORE_READ(bprm, interp) == BPF_CORE_READ(bprm, filename))
 		thread->exec.levels = 0;
-	if (act.setup && !leaves_setup(&act))
+	if (in_setup(&act) && !leaves_setup(&act))
 		return false;
 	if (!acquire(&act))
 		return true;
@@ -248,9 +248,9 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 	release(&act);
 	return refused;
 }
-TWIN_BODY(lsm_bprm_check_security, "lsm/bprm_check_security", (struct linux_binprm *bprm),
+TWIN_BODY(lsm_bprm_check_security, "lsm/bprm_check_security", (struct linux_binprm * bprm),
 	  on_bprm_check_security(bprm))
-TWIN_BODY(mod_bprm_check_security, "fmod_ret/security_bprm_check", (struct linux_binprm *bprm),
+TWIN_BODY(mod_bprm_check_security, "fmod_ret/security_bprm_check", (struct linux_binprm * bprm),
 	  on_bprm_check_security(bprm))
 
 /* exec_looks_at_args tells whether the second look has anything to look at. */
@@ -369,7 +369,7 @@ int BPF_PROG(tp_sched_process_exec, struct task_struct *task, int old_pid,
 		bpf_send_signal(SIGKILL);
 		return 0;
 	}
-	if (!act.setup || leaves_setup(&act))
+	if (!in_setup(&act) || leaves_setup(&act))
 		complete(&act, thread, bprm);
 	release(&act);
 	return 0;

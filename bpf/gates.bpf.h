@@ -74,9 +74,9 @@ static __always_inline void wait_for_exit(struct scope *scope, struct gate_ref *
 struct gate_walk {
 	u32 slot;
 	u32 image, first;
-	u32 exec; /* argv is in the thread's state */
+	u32 exec;    /* argv is in the thread's state */
 	u32 trusted; /* may arm */
-	u32 arming; /* the second round */
+	u32 arming;  /* the second round */
 };
 
 static long gate_step(u64 step, struct gate_walk *walk)

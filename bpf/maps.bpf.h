@@ -94,21 +94,21 @@ struct {
 	__type(value, struct image);
 } images SEC(".maps");
 
-#define IMAGE_TABLE(name, value_type)                         \
-	struct name##_table {                                 \
-		__uint(type, BPF_MAP_TYPE_ARRAY);             \
-		__uint(map_flags, BPF_F_INNER_MAP);           \
-		__uint(max_entries, 1);                       \
-		__type(key, u32);                             \
-		__type(value, value_type);                    \
-	};                                                    \
-	struct {                                              \
-		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);     \
-		__uint(max_entries, MAX_IMAGES);              \
-		__type(key, u32);                             \
-		__array(values, struct name##_table);         \
-	} name SEC(".maps");                                  \
-	/* Makes clang describe the type in full. */          \
+#define IMAGE_TABLE(name, value_type)                                                              \
+	struct name##_table {                                                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \
+		__uint(map_flags, BPF_F_INNER_MAP);                                                \
+		__uint(max_entries, 1);                                                            \
+		__type(key, u32);                                                                  \
+		__type(value, value_type);                                                         \
+	};                                                                                         \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);                                          \
+		__uint(max_entries, MAX_IMAGES);                                                   \
+		__type(key, u32);                                                                  \
+		__array(values, struct name##_table);                                              \
+	} name SEC(".maps");                                                                       \
+	/* Makes clang describe the type in full. */                                               \
 	const value_type *type_of_##name __attribute__((unused))
 
 IMAGE_TABLE(dfa_small, struct dfa_small);
@@ -121,11 +121,11 @@ IMAGE_TABLE(gate_refs, struct gate_ref);
 IMAGE_TABLE(tokens, struct arg_set);
 
 /* table_entry returns element INDEX of an image's TABLE, or NULL. */
-#define table_entry(table, image, index)                                  \
-	({                                                                \
-		u32 image_ = (image), index_ = (index);                   \
-		void *map_ = bpf_map_lookup_elem(&table, &image_);        \
-		map_ ? bpf_map_lookup_elem(map_, &index_) : NULL;         \
+#define table_entry(table, image, index)                                                           \
+	({                                                                                         \
+		u32 image_ = (image), index_ = (index);                                            \
+		void *map_ = bpf_map_lookup_elem(&table, &image_);                                 \
+		map_ ? bpf_map_lookup_elem(map_, &index_) : NULL;                                  \
 	})
 
 #endif

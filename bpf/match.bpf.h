@@ -12,11 +12,11 @@
 
 #define CHUNK 64
 
-#define STEP(dfa, states, shift)                                      \
-	do {                                                          \
-		u64 index_ = ((word >> (shift)) & 0xff) | state << 8; \
-		BOUND(index_, (states) * 256 - 1);                    \
-		state = (dfa)->next[index_];                          \
+#define STEP(dfa, states, shift)                                                                   \
+	do {                                                                                       \
+		u64 index_ = ((word >> (shift)) & 0xff) | state << 8;                              \
+		BOUND(index_, (states)*256 - 1);                                                   \
+		state = (dfa)->next[index_];                                                       \
 	} while (0)
 
 struct dfa_walk {
@@ -28,33 +28,33 @@ struct dfa_walk {
 
 /* A bpf_loop callback that takes CHUNK bytes of a key of at most SIZE bytes, a
  * power of two. */
-#define DEFINE_CHUNK(name, table, states, size)                               \
-	static long name(u64 step, struct dfa_walk *walk)                     \
-	{                                                                     \
-		struct table *dfa = table_entry(table, walk->image, 0);       \
-		const char *key = walk->key;                                  \
-		u64 state = walk->state, at = walk->at;                       \
-                                                                              \
-		if (!dfa)                                                     \
-			return 1;                                             \
-		_Pragma("clang loop unroll(disable)")                         \
-		for (u32 i = 0; i < CHUNK; i += 8) {                          \
-			u64 offset = at + i, word;                            \
-                                                                              \
-			BOUND(offset, (size) - 1);                            \
-			word = *(u64 *)(key + offset);                        \
-			STEP(dfa, states, 0);                                 \
-			STEP(dfa, states, 8);                                 \
-			STEP(dfa, states, 16);                                \
-			STEP(dfa, states, 24);                                \
-			STEP(dfa, states, 32);                                \
-			STEP(dfa, states, 40);                                \
-			STEP(dfa, states, 48);                                \
-			STEP(dfa, states, 56);                                \
-		}                                                             \
-		walk->state = state;                                          \
-		walk->at = at + CHUNK;                                        \
-		return walk->at >= walk->end;                                 \
+#define DEFINE_CHUNK(name, table, states, size)                                                    \
+	static long name(u64 step, struct dfa_walk *walk)                                          \
+	{                                                                                          \
+		struct table *dfa = table_entry(table, walk->image, 0);                            \
+		const char *key = walk->key;                                                       \
+		u64 state = walk->state, at = walk->at;                                            \
+                                                                                                   \
+		if (!dfa)                                                                          \
+			return 1;                                                                  \
+		_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < CHUNK; i += 8)           \
+		{                                                                                  \
+			u64 offset = at + i, word;                                                 \
+                                                                                                   \
+			BOUND(offset, (size)-1);                                                   \
+			word = *(u64 *)(key + offset);                                             \
+			STEP(dfa, states, 0);                                                      \
+			STEP(dfa, states, 8);                                                      \
+			STEP(dfa, states, 16);                                                     \
+			STEP(dfa, states, 24);                                                     \
+			STEP(dfa, states, 32);                                                     \
+			STEP(dfa, states, 40);                                                     \
+			STEP(dfa, states, 48);                                                     \
+			STEP(dfa, states, 56);                                                     \
+		}                                                                                  \
+		walk->state = state;                                                               \
+		walk->at = at + CHUNK;                                                             \
+		return walk->at >= walk->end;                                                      \
 	}
 
 DEFINE_CHUNK(path_chunk_small, dfa_small, STATES_SMALL, PATH_SIZE)

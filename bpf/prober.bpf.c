@@ -26,6 +26,6 @@ static __always_inline bool on_file_open(struct file *file)
 	bpf_loop(1, nothing, NULL, 0);
 	return BPF_CORE_READ(file, f_inode, i_ino) == probe_ino;
 }
-TWIN(file_open, (struct file *file), (file))
+TWIN(file_open, (struct file * file), (file))
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -17,15 +17,15 @@ struct act {
 	u32 slot, generation;
 	u32 image;
 	u32 scratch; /* number of the buffer held, plus one */
-	u32 row; /* the deciding row */
-	u32 clause; /* the deciding clause */
-	u32 object; /* where a path begins in the buffer; else the size of its text */
+	u32 row;     /* the deciding row */
+	u32 clause;  /* the deciding clause */
+	u32 object;  /* where a path begins in the buffer; else the size of its text */
 	u8 effect;
 	u8 op; /* of the deciding clause */
 	u8 reason;
 	u8 object_kind;
 	u8 protocol;
-	u8 setup;
+	u8 flags; /* of the process */
 	u8 pad[2];
 };
 
@@ -119,14 +119,27 @@ static __always_inline struct process *current_process(void)
 	return process_of(bpf_get_current_task_btf());
 }
 
+static __always_inline bool in_setup(struct act *act)
+{
+	return act->flags & PROCESS_SETUP;
+}
+
+/* strays tells whether some task was moved out of its scope's cgroup, where the
+ * marker does not find it. */
+static __always_inline bool strays(void)
+{
+	struct host *host = host_state();
+
+	return host && host->strays;
+}
+
 /* enter fills in ACT for the current task. */
 static __always_inline enum membership enter(struct act *act)
 {
-	struct host *host = host_state();
 	struct process *process;
 	struct scope *scope;
 
-	if (!marked() && !(host && host->strays))
+	if (!marked() && !strays())
 		return OUTSIDE;
 	process = current_process();
 	if (!process) {
@@ -138,7 +151,7 @@ static __always_inline enum membership enter(struct act *act)
 	act->generation = process->generation;
 	act->labels = process->labels;
 	act->lineage = process->lineage;
-	act->setup = process->flags & PROCESS_SETUP;
+	act->flags = process->flags;
 	scope = scope_at(act->slot);
 	if (!scope || scope->generation != act->generation)
 		return REFUSED;

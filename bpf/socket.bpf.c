@@ -100,7 +100,7 @@ static __always_inline bool on_socket_connect(struct socket *sock, struct sockad
 	judge_address(&act, &address, OP_CONNECT);
 	return end(&act);
 }
-TWIN(socket_connect, (struct socket *sock, struct sockaddr *name, int length), (sock, name))
+TWIN(socket_connect, (struct socket * sock, struct sockaddr *name, int length), (sock, name))
 
 /* A connected socket is asked again each time, since labels and gates may have
  * changed; its connect has been reported, so only a refusal is new. */
@@ -126,7 +126,7 @@ static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr
 		act.effect = EFFECT_ALLOW;
 	return end(&act);
 }
-TWIN(socket_sendmsg, (struct socket *sock, struct msghdr *message, int size), (sock, message))
+TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (sock, message))
 
 #define UNIX_NAME_SIZE 108 /* sun_path */
 
@@ -168,7 +168,8 @@ static __always_inline void judge_unix(struct act *act, struct sock *peer, u32 o
 
 	if (dentry) {
 		act->object_kind = OBJECT_PATH;
-		act->object = render(act->scratch, (u64)BPF_CORE_READ(other, path.mnt), (u64)dentry);
+		act->object =
+			render(act->scratch, (u64)BPF_CORE_READ(other, path.mnt), (u64)dentry);
 		row = path_row(act->image, act->scratch, act->object, START_UNIX);
 	} else if (address) {
 		row = abstract_row(act, (u64)address);
@@ -204,11 +205,11 @@ static __always_inline bool on_unix_stream_connect(struct sock *other)
 {
 	return reach_unix(other, OP_CONNECT);
 }
-TWIN(unix_stream_connect, (struct sock *sock, struct sock *other, struct sock *newsk), (other))
+TWIN(unix_stream_connect, (struct sock * sock, struct sock *other, struct sock *newsk), (other))
 
 /* Called when a datagram socket connects, and for each datagram. */
 static __always_inline bool on_unix_may_send(struct socket *other)
 {
 	return reach_unix(BPF_CORE_READ(other, sk), OP_SEND);
 }
-TWIN(unix_may_send, (struct socket *sock, struct socket *other), (other))
+TWIN(unix_may_send, (struct socket * sock, struct socket *other), (other))

@@ -29,13 +29,15 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 	child->lineage = process->lineage;
 	child->scope = process->scope;
 	child->flags = process->flags;
+	if (process->ancestors[MAX_ANCESTORS - 1])
+		child->flags |= PROCESS_DEEP;
 	child->ancestors[0] = process->id;
 	for (u32 i = 1; i < MAX_ANCESTORS; i++)
 		child->ancestors[i] = process->ancestors[i - 1];
 	child->generation = process->generation;
 	return false;
 }
-TWIN(task_alloc, (struct task_struct *task, unsigned long flags), (task, flags))
+TWIN(task_alloc, (struct task_struct * task, unsigned long flags), (task, flags))
 
 /* The memory has been copied now, and another thread of the parent may have gained
  * a label and filled it since task_alloc. */
@@ -44,7 +46,7 @@ int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_stru
 {
 	struct process *from, *to;
 
-	if (!marked())
+	if (!marked() && !strays())
 		return 0;
 	from = process_of(parent);
 	to = process_of(child);
@@ -87,8 +89,7 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 /* Membership does not end when a task is moved out of its scope's cgroup, but the
  * marker no longer finds it there: from now on every task is looked up. */
 SEC("tp_btf/cgroup_attach_task")
-int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path,
-	     struct task_struct *task)
+int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path, struct task_struct *task)
 {
 	u32 slot = bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_SYSCTL);
 	struct host *host = host_state();
@@ -114,7 +115,7 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target)
 		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
 	return end(&act);
 }
-TWIN(ptrace_access_check, (struct task_struct *target, unsigned int mode), (target))
+TWIN(ptrace_access_check, (struct task_struct * target, unsigned int mode), (target))
 
 /* The marker of a scope's cgroup; see marked. */
 SEC("cgroup/sysctl")

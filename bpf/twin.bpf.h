@@ -16,20 +16,20 @@
  * 6.12 refuses "return refused ? -EPERM : 0": clang makes a negation of it, which
  * the verifier can't bound. The empty assembly keeps the branch.
  */
-#define TWIN(hook, params, args)                                        \
-	TWIN_BODY(lsm_##hook, "lsm/" #hook, params, on_##hook args)     \
+#define TWIN(hook, params, args)                                                                   \
+	TWIN_BODY(lsm_##hook, "lsm/" #hook, params, on_##hook args)                                \
 	TWIN_BODY(mod_##hook, "fmod_ret/security_" #hook, params, on_##hook args)
 
-#define TWIN_BODY(name, section, params, call)                          \
-	SEC(section)                                                    \
-	int BPF_PROG(name, UNWRAP params)                               \
-	{                                                               \
-		int refusal = -EPERM;                                   \
-                                                                        \
-		asm volatile("" : "+r"(refusal));                       \
-		if (call)                                               \
-			return refusal;                                 \
-		return 0;                                               \
+#define TWIN_BODY(name, section, params, call)                                                     \
+	SEC(section)                                                                               \
+	int BPF_PROG(name, UNWRAP params)                                                          \
+	{                                                                                          \
+		int refusal = -EPERM;                                                              \
+                                                                                                   \
+		asm volatile("" : "+r"(refusal));                                                  \
+		if (call)                                                                          \
+			return refusal;                                                            \
+		return 0;                                                                          \
 	}
 
 #endif

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/actplane/actplane/bpf"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/feedback"
@@ -83,7 +82,7 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 func feedbackProcess(p kernel.Process, pid int, comm string) feedback.Process {
 	out := feedback.Process{
 		PID: pid, Comm: comm, ID: uint64(p.ID),
-		AncestorsCut: len(p.Ancestors) >= len(bpf.EnforcerRecord{}.Ancestors),
+		AncestorsCut: p.Deep,
 	}
 	for _, ancestor := range p.Ancestors {
 		out.Ancestors = append(out.Ancestors, uint64(ancestor))

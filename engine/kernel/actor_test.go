@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +50,7 @@ func (a *actor) want(answer string, step ...string) {
 	}
 }
 
-func runActor([]string) error {
+func runActor() error {
 	lines := bufio.NewScanner(os.Stdin)
 	state := &actorState{files: map[string]*os.File{}}
 	for lines.Scan() {
@@ -138,8 +140,12 @@ func (s *actorState) step(args []string) error {
 			return errors.New(answer)
 		}
 		return err
+	case "mapcode":
+		return mapCode(args[0])
 	case "dial":
 		return s.dial(args[0], args[1])
+	case "mapped":
+		return connectMapped(args[0])
 	case "say":
 		_, err := s.conn.Write([]byte("hello"))
 		return err
@@ -166,6 +172,20 @@ func (s *actorState) dial(network, address string) error {
 	return err
 }
 
+// connectMapped connects an IPv6 socket to an IPv4 address.
+func connectMapped(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Connect(fd, &unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()})
+}
+
 func sendTo(address string) error {
 	to, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
@@ -180,13 +200,40 @@ func sendTo(address string) error {
 	return err
 }
 
+func mapCode(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	code, err := unix.Mmap(int(file.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+	if err == nil {
+		err = unix.Munmap(code)
+	}
+	return err
+}
+
 // runFromThread makes a thread that is not the leader exec: a helper process whose
-// second thread calls execve.
+// other thread calls execve.
 func runFromThread(args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	child := exec.Command(self, append([]string{"thread"}, args...)...)
-	return child.Run()
+	return exec.Command(self, append([]string{"thread"}, args...)...).Run()
+}
+
+// execFromThread is that helper.
+func execFromThread(args []string) error {
+	runtime.LockOSThread() // the leader stays here, so a goroutine runs elsewhere
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			failed <- errors.New("this is the leader")
+			return
+		}
+		failed <- unix.Exec(args[0], args, os.Environ())
+	}()
+	return <-failed
 }

@@ -91,6 +91,9 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 		Target:        int16(clause.Target),
 		Effect:        uint8(clause.Effect),
 	}
+	if clause.Any {
+		encoded.Any = 1
+	}
 	if len(clause.UnlessGates) > len(encoded.UnlessGates) {
 		return encoded, fmt.Errorf("encode the policy: %d `after` conditions on one clause, the engine holds %d",
 			len(clause.UnlessGates), len(encoded.UnlessGates))

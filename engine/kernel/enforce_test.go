@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/actplane/actplane/policy"
+	"github.com/actplane/actplane/policy/ir"
 )
 
 // bench is a scope under test.
@@ -25,7 +27,7 @@ type bench struct {
 	k       *Kernel
 	slot    Slot
 	cgroup  string
-	dir     string // of the test's files; @ in a policy and in steps
+	dir     string // of the test's files; $D in a policy
 	policy  *policy.Policy
 	records chan Record
 }
@@ -48,7 +50,7 @@ func tiers(t *testing.T, test func(t *testing.T, tier Tier)) {
 func newBench(t *testing.T, tier Tier, text string) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	text = strings.ReplaceAll(text, "@", dir)
+	text = strings.ReplaceAll(text, "$D", dir)
 	compiled, err := policy.Compile([]policy.Document{{Name: "test", Text: []byte("version: 1\npolicy: |\n" + indent(text)), Layer: policy.Host}},
 		policy.Options{Workspace: dir})
 	if err != nil {
@@ -83,15 +85,15 @@ func newBench(t *testing.T, tier Tier, text string) *bench {
 			}
 			break
 		}
-		if err := k.Remove(b.slot); err != nil {
+		if err := b.k.Remove(b.slot); err != nil {
 			t.Error(err)
 		}
-		for _, problem := range k.Problems() {
+		for _, problem := range b.k.Problems() {
 			t.Log(problem)
 		}
 		cancel()
 		<-done
-		_ = k.Close()
+		_ = b.k.Close()
 		if err := Uninstall("/sys/fs/bpf/actplane-test"); err != nil {
 			t.Error(err)
 		}
@@ -187,12 +189,12 @@ func TestNames(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
 		b := newBench(t, tier, `
 rule safe:
-  block write file "@/safe/**"
-  block unlink file "@/safe/**"
+  block write file "$D/safe/**"
+  block unlink file "$D/safe/**"
 rule log:
-  block write file "@/log/**"
+  block write file "$D/log/**"
 rule secret:
-  kill read file "@/killer"
+  kill read file "$D/killer"
 `)
 		f, free := b.file("safe/f"), b.file("free/f")
 		log := b.file("log/l")
@@ -247,7 +249,7 @@ func TestExec(t *testing.T) {
 rule push:
   block exec "git" "push"
 rule never:
-  kill exec "@/bin/bad"
+  kill exec "$D/bin/bad"
 rule interp:
   block exec "sh" "*evil*"
 `)
@@ -286,11 +288,11 @@ func TestLabelsAndGates(t *testing.T) {
 source SECRET = file "**/.env"
 rule stay:
   block connect any if SECRET
-  block write file "@/shared/**" if SECRET
+  block write file "$D/shared/**" if SECRET
 rule tested:
-  block exec "commit" unless after exec "tests" "-a" exits 0 since write "@/src/**"
+  block exec "commit" unless after exec "tests" "-a" exits 0 since write "$D/src/**"
 rule mediated:
-  block read file "@/db" unless lineage-includes exec "@/bin/migrate"
+  block read file "$D/db" unless lineage-includes exec "$D/bin/migrate"
 `)
 		env := b.file("w/.env")
 		shared, src := b.file("shared/x"), b.file("src/x")
@@ -357,5 +359,148 @@ rule mediated:
 		g.want("EPERM", "read", db)
 		g.want("ok", "run", migrate)
 		g.want("EPERM", "read", db)
+	})
+}
+
+func TestSockets(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule net:
+  block connect "127.0.0.1:1-1000"
+  block connect "[::1]:7"
+  block send "127.0.0.1:2000"
+  block connect "unix:$D/safe/**"
+  block connect "unix:@hidden"
+  notify connect "127.0.0.1:3000-3999"
+`)
+		_ = os.Mkdir(filepath.Join(b.dir, "safe"), 0o755)
+		safe, free := filepath.Join(b.dir, "safe/s"), filepath.Join(b.dir, "s")
+		for _, name := range []string{safe, free, "@hidden", "@seen"} {
+			listener, err := net.Listen("unix", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+		}
+		datagrams, err := net.ListenPacket("unixgram", safe+"d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer datagrams.Close()
+		a := b.actor()
+		a.want("EPERM", "dial", "tcp", "127.0.0.1:7")
+		if r := b.record(); r.Object != "127.0.0.1:7" {
+			t.Errorf("record %+v", r)
+		}
+		a.want("ECONNREFUSED", "dial", "tcp", "127.0.0.1:1001")
+		a.want("EPERM", "dial", "tcp", "[::1]:7")
+		a.want("EPERM", "mapped", "127.0.0.1:7")
+		a.want("EPERM", "dial", "udp", "127.0.0.1:7")
+		a.want("ECONNREFUSED", "dial", "tcp", "[::1]:8")
+		a.want("EPERM", "sendto", "127.0.0.1:2000")
+		a.want("ok", "sendto", "127.0.0.1:2001")
+		a.want("EPERM", "sendto", "127.0.0.1:7")
+		a.want("EPERM", "dial", "unix", safe)
+		a.want("EPERM", "dial", "unixgram", safe+"d")
+		a.want("ok", "dial", "unix", free)
+		a.want("EPERM", "dial", "unix", "@hidden")
+		a.want("ok", "dial", "unix", "@seen")
+		a.want("ECONNREFUSED", "dial", "tcp", "127.0.0.1:3000")
+		for r := b.record(); r.Effect != ir.Notify; r = b.record() {
+		}
+		if err := b.k.SetExempt(b.slot, safe, ""); err != nil {
+			t.Fatal(err)
+		}
+		a.want("ok", "dial", "unix", safe)
+	})
+}
+
+func TestProcesses(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+source SECRET = file "$D/secret"
+source AGENT = exec "agent"
+rule stay:
+  block write file "$D/shared" if SECRET
+rule agent:
+  block read file "$D/f" if AGENT
+rule code:
+  block exec "git" "push"
+`)
+		secret, shared, f := b.file("secret"), b.file("shared"), b.file("f")
+		git := b.script("git", "exit 0")
+		agent := b.script("agent", "cat "+f)
+		cat := b.script("cat", "cat "+f)
+		write := b.script("write", "echo > "+shared)
+
+		a := b.actor()
+		a.want("ok", "mapcode", f)
+		a.want("EPERM", "mapcode", git)
+		a.want("ok", "run", cat)
+		a.want("exit 1", "run", agent)
+		a.want("exit 1", "runthread", agent)
+		a.want("ok", "runthread", cat)
+		a.want("ok", "read", secret)
+		a.want("exit 1", "run", write)
+		a.want("exit 1", "runthread", write)
+		a.want("exit 1", "runthread", git, "push")
+
+		// Out of the scope's cgroup is not out of the scope.
+		other := b.cgroup + "-other"
+		if err := os.Mkdir(other, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(other+"/cgroup.procs", []byte(strconv.Itoa(a.cmd.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+		a.want("EPERM", "write", shared)
+		a.want("EPERM", "fork", "write", shared)
+		_ = a.stdin.Close()
+		_ = a.cmd.Wait()
+		if err := os.Remove(other); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A new process takes over what a former one has installed.
+func TestAdopt(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule safe:
+  block read file "$D/f"
+`)
+		f := b.file("f")
+		a := b.actor()
+		a.want("EPERM", "read", f)
+		next, err := Open(b.k.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = b.k.Close() // as if its process had died
+		b.k = next
+		a.want("EPERM", "read", f)
+		slots, err := next.Slots()
+		if err != nil || len(slots) != 1 || slots[0] != b.slot || next.Tier() != tier {
+			t.Fatalf("slots %v, tier %s, %v", slots, next.Tier(), err)
+		}
+		id, err := next.Cgroup(b.slot)
+		if want, _ := cgroupID(b.cgroup); err != nil || id != want {
+			t.Errorf("cgroup %d, want %d, %v", id, want, err)
+		}
+		if stats, err := next.Stats(b.slot); err != nil || stats.Denied != 2 {
+			t.Errorf("stats %+v %v", stats, err)
+		}
+		process, ok, err := next.Process(a.cmd.Process.Pid)
+		if err != nil || !ok || process.Slot != b.slot || process.Setup {
+			t.Errorf("process %+v %v %v", process, ok, err)
+		}
+		if err := next.Remove(b.slot); err != nil {
+			t.Fatal(err)
+		}
+		a.want("ok", "read", f)
+		if links, err := os.ReadDir(next.dir("links")); err != nil || len(links) != 0 {
+			t.Errorf("%d links are left, %v", len(links), err)
+		}
 	})
 }

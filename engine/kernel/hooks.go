@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -24,6 +25,7 @@ const (
 	needSockets                  // connections
 	needSends                    // every transmission
 	needFlow                     // every read and write
+	needMaps                     // code that is mapped
 )
 
 // hook is one place where a program is attached: the names of its programs are
@@ -48,6 +50,7 @@ func hooks() []hook {
 		{name: "bprm_creds_for_exec", need: needAlways},
 		{name: "bprm_check_security", need: needAlways},
 		{name: "file_open", need: needAlways},
+		{name: "mmap_file", need: needMaps},
 		{name: "path_mknod", need: needNames},
 		{name: "path_mkdir", need: needNames},
 		{name: "path_symlink", need: needNames},
@@ -124,6 +127,9 @@ func needs(image *dfa.Image) need {
 	}
 	if listed(ir.Send) {
 		result |= needSends
+	}
+	if slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
+		result |= needMaps
 	}
 	if image.Labels != 0 {
 		result |= needFlow

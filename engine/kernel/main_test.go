@@ -5,22 +5,29 @@ package kernel
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 )
 
 // The test binary is also the self-test's helper and the actor that the tests run
 // inside of scopes.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) != "actor" && len(os.Args) > 1 && os.Args[1] == ProbeHelperArg {
+	role := ""
+	if len(os.Args) > 1 {
+		role = os.Args[1]
+	}
+	var err error
+	switch role {
+	case ProbeHelperArg:
 		os.Exit(ProbeHelper())
+	case "actor":
+		err = runActor()
+	case "thread":
+		err = execFromThread(os.Args[2:])
+	default:
+		os.Exit(m.Run())
 	}
-	if len(os.Args) > 1 && os.Args[1] == "actor" {
-		if err := runActor(os.Args[2:]); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if err != nil {
+		fmt.Println(outcome(err))
+		os.Exit(1)
 	}
-	os.Exit(m.Run())
 }

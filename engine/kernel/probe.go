@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -131,9 +132,14 @@ func unsupported(cause error) error {
 	return &UnsupportedError{Reason: reason, cause: cause}
 }
 
+// lastLine shortens the causes to what the kernel answered last.
 func lastLine(err error) string {
-	if err == nil {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
 		return "no cause known"
+	case errors.As(err, &errno):
+		return errno.Error() // the library's own hints mislead here
 	}
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	return lines[len(lines)-1]

@@ -19,8 +19,10 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// Values of enum record_kind, object_kind and reason in abi.h.
+// Values of the enums record_kind, object_kind and process_flag in abi.h.
 const (
+	processSetup  = 1
+	processDeep   = 2
 	recordProbe   = 2
 	objectPath    = 1
 	objectAddress = 2
@@ -97,7 +99,8 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Comm:    comm(raw.Comm[:]),
 	}
 	record.Process = Process{
-		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Setup != 0, Labels: raw.Labels,
+		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Flags&processSetup != 0,
+		Deep: raw.Flags&processDeep != 0, Labels: raw.Labels,
 		Ancestors: ancestors(raw.Ancestors[:]),
 	}
 	if record.Reason = reasonText(raw.Reason); record.Reason != "" {

@@ -55,7 +55,7 @@ func (k *Kernel) Install(spec Spec) (Slot, error) {
 // bind makes the scope known to the programs: its state first, then the marker
 // that lets its tasks through the filter, last the cgroup that names it.
 func (k *Kernel) bind(slot Slot, spec Spec, id uint64, image uint32) error {
-	scope := bpf.EnforcerScope{Generation: slot.Generation, Image: image}
+	scope := bpf.EnforcerScope{Generation: slot.Generation, Image: image, Cgroup: id}
 	if spec.HostRoot {
 		scope.Flags = scopeHostRoot
 	}
@@ -114,18 +114,27 @@ func (k *Kernel) remove(slot Slot) error {
 }
 
 func (k *Kernel) unbindCgroup(slot Slot) error {
-	var id uint64
-	var index uint32
-	entries := k.maps["scopes_by_cgroup"].Iterate()
-	for entries.Next(&id, &index) {
-		if index == slot.Index {
-			if err := k.maps["scopes_by_cgroup"].Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-				return fmt.Errorf("unbind the cgroup: %w", err)
-			}
-			return nil
-		}
+	id, err := k.Cgroup(slot)
+	if err != nil || id == 0 {
+		return err
 	}
-	return entries.Err()
+	if err := k.maps["scopes_by_cgroup"].Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("unbind the cgroup: %w", err)
+	}
+	return nil
+}
+
+// Cgroup returns the id of the cgroup that a scope is bound to: the inode number of
+// its directory. 0: the scope is gone.
+func (k *Kernel) Cgroup(slot Slot) (uint64, error) {
+	var scope bpf.EnforcerScope
+	if err := k.maps["scopes"].Lookup(slot.Index, &scope); err != nil {
+		return 0, fmt.Errorf("read scope %d: %w", slot.Index, err)
+	}
+	if scope.Generation != slot.Generation {
+		return 0, nil
+	}
+	return scope.Cgroup, nil
 }
 
 // dropFiles forgets the labels that the scope's files carry.
@@ -199,14 +208,18 @@ func (k *Kernel) detachUnneeded() error {
 }
 
 // SetExempt puts the scope's feedback socket and the guest binary outside of the
-// rules, by inode. It is called again when either was made anew.
+// rules, by inode; an empty guestPath is no guest. It is called again when either
+// was made anew.
 func (k *Kernel) SetExempt(slot Slot, socketPath, guestPath string) error {
 	return k.updateFiles(slot, func(files *bpf.EnforcerScopeFiles) error {
 		var err error
 		if files.Feedback, err = fileID(socketPath); err != nil {
 			return err
 		}
-		files.Guest, err = fileID(guestPath)
+		files.Guest = bpf.EnforcerFileId{}
+		if guestPath != "" {
+			files.Guest, err = fileID(guestPath)
+		}
 		return err
 	})
 }
@@ -301,7 +314,8 @@ func (k *Kernel) Process(pid int) (Process, bool, error) {
 	process := Process{
 		ID:     ProcessID(state.Id),
 		Slot:   Slot{Index: state.Scope, Generation: state.Generation},
-		Setup:  state.Flags&1 != 0,
+		Setup:  state.Flags&processSetup != 0,
+		Deep:   state.Flags&processDeep != 0,
 		Labels: state.Labels,
 	}
 	process.Ancestors = ancestors(state.Ancestors[:])

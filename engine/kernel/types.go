@@ -58,7 +58,9 @@ type Process struct {
 	ID    ProcessID
 	Slot  Slot
 	Setup bool
-	// Ancestors, nearest first; bounded, so the oldest may be missing.
+	// Deep tells that the oldest ancestors are missing from the list.
+	Deep bool
+	// Ancestors, nearest first.
 	Ancestors []ProcessID
 	Labels    uint64
 }

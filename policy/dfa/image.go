@@ -89,6 +89,8 @@ type Clause struct {
 	Effect ir.Effect
 	All    uint64 // labels that must be there
 	None   uint64 // labels that must not
+	// Any: the pattern is the word any; the clause names no program.
+	Any bool
 	// Arg is the argv position that must have been reached, or -1.
 	Arg int
 	// UnlessLineage: one of these bits excuses.

@@ -130,7 +130,7 @@ func (b *builder) clauses() error {
 			b.use(t.Pattern).target = true
 		}
 		b.first = append(b.first, len(b.img.Clauses))
-		clause := Clause{Clause: i, Rule: c.Rule, Effect: c.Effect, Arg: b.args.position(c.Args), UnlessGates: c.Unless.Gates, Target: -1}
+		clause := Clause{Clause: i, Rule: c.Rule, Effect: c.Effect, Any: c.Pattern.Any, Arg: b.args.position(c.Args), UnlessGates: c.Unless.Gates, Target: -1}
 		for _, l := range c.Unless.Lineages {
 			clause.UnlessLineage |= 1 << l
 		}
@@ -284,7 +284,11 @@ func (b *builder) sort(r *Row) {
 			return int(x) - int(y)
 		})
 		list = slices.Compact(list)
-		if i := slices.IndexFunc(list, func(i uint16) bool { return b.img.Clauses[i].always() }); i >= 0 {
+		// A program that is mapped and not run is no business of the word any.
+		ends := func(i uint16) bool {
+			return b.img.Clauses[i].always() && !(ir.Op(op) == ir.Exec && b.img.Clauses[i].Any)
+		}
+		if i := slices.IndexFunc(list, ends); i >= 0 {
 			list = list[:i+1]
 		}
 		r.Clauses[op] = list

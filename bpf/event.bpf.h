@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How a hook begins and ends, and finds the row of a file. */
+#ifndef ACTPLANE_EVENT_H
+#define ACTPLANE_EVENT_H
+
+#include "emit.bpf.h"
+
+static __always_inline u64 syscall_number(void)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	return BPF_CORE_READ(regs, orig_ax);
+}
+
+/* begin enters the scope for an event. False: nothing to do, *REFUSED is the
+ * verdict. */
+static __always_inline bool begin(struct act *act, bool *refused)
+{
+	enum membership membership = enter(act);
+
+	*refused = membership == REFUSED;
+	if (membership != INSIDE || in_setup(act))
+		return false;
+	*refused = !acquire(act);
+	return !*refused;
+}
+
+static __always_inline bool end(struct act *act)
+{
+	bool refused = settle(act);
+
+	release(act);
+	return refused;
+}
+
+/* locate finds the row of a name, and makes it the act's object. */
+static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
+{
+	act->object_kind = OBJECT_PATH;
+	act->object = render(act->scratch, mount, dentry);
+	return path_row(act->image, act->scratch, act->object, START_PATH);
+}
+
+static __always_inline u32 locate_file(struct act *act, struct file *file)
+{
+	return locate(act, (u64)BPF_CORE_READ(file, f_path.mnt),
+		      (u64)BPF_CORE_READ(file, f_path.dentry));
+}
+
+#define BIT(op) (1U << (op))
+
+/* judge decides on all operations in the set OPS at once; the strictest holds. */
+static __always_inline void judge(struct act *act, u32 row, u32 ops)
+{
+	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
+		if (ops & BIT(op))
+			decide(act, row, op, ARGS_NONE);
+}
+
+static __always_inline void move_all_gates(struct act *act, u32 row, u32 ops)
+{
+	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
+		if (ops & BIT(op))
+			move_gates(act, row, op, 1);
+}
+
+#endif
