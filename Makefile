@@ -64,7 +64,7 @@ bench: ## decisions and the event pipeline, natively
 	go test -run='^$$' -bench=. -benchmem ./...
 
 demo: build ## a real agent container under a policy
-	examples/quickstart/demo
+	@KERNEL=$(KERNEL) LSM=$(LSM) integration/demo/demo
 
 install: build ## binaries to PREFIX/bin, and the runtime "actplane" to Docker (root)
 	bin/actplane install --prefix $(PREFIX)
