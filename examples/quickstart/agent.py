@@ -120,7 +120,9 @@ class Agent:
         outcome, _ = self.run(command)
         tried = shlex.join(command)
         self.check(outcome.startswith("exit code"), f"`{tried}` did not fail by itself: {outcome}")
-        self.rows.append((tried, outcome, "its own failure, not the policy's"))
+        for item in self.news(wait=False):
+            self.check(False, f"`{tried}` met the policy: {item['message']}")
+        self.rows.append((tried, outcome, ""))
 
     def table(self):
         widths = (40, 16, 40)

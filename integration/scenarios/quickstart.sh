@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# examples/quickstart: the story, and its policy for what comes in by docker exec.
+failed=0
+check() {  # NAME WANTED GOT
+  if [ "$2" = "$3" ]; then
+    echo "ok $1"
+  else
+    echo "not ok $1: wanted \"$2\", got \"$3\""
+    failed=1
+  fi
+}
+
+/files/examples/quickstart/run
+check "the agent's story ends well" 0 $?
+
+# The policy without the agent: root comes in from outside.
+work=$(mktemp -d)
+mkdir "$work/workspace" "$work/remote"
+docker run --rm -v /files/examples/quickstart:/quickstart:ro -v "$work/workspace:/workspace" \
+  -v "$work/remote:/remote" agent bash /quickstart/setup.sh
+docker run -d --runtime actplane --name quickstart -v "$work/workspace:/workspace" -v "$work/remote:/remote" \
+  -v /files/examples/quickstart/actplane.yaml:/workspace/actplane.yaml:ro -w /workspace \
+  agent sleep infinity > /dev/null
+for options in "" "--user 0" "--user 65534" "--privileged"; do
+  # shellcheck disable=SC2086
+  output=$(docker exec $options quickstart git push 2>&1)
+  # "exec failed" by runc; with 137 the second look has killed it.
+  check "docker exec $options git push" refused \
+    "$(case "$?$output" in 137* | *"not permitted"*) echo refused ;; *) echo "$output" ;; esac)"
+done
+check "docker exec git status" 0 "$(docker exec quickstart git -c safe.directory='*' status > /dev/null 2>&1; echo $?)"
+check "docker exec sh -c: read .env, then connect" refused "$(docker exec quickstart python3 -c '
+import socket
+open(".env").read()
+try:
+    socket.create_connection(("127.0.0.1", 9), 5)
+except ConnectionRefusedError:
+    print("it got through")
+except PermissionError:
+    print("refused")')"
+check "an unmodified policy: the mount is read-only" 1 \
+  "$(docker exec quickstart sh -c 'echo >> actplane.yaml' 2> /dev/null; [ $? = 0 ] && echo 0 || echo 1)"
+check "the feedback knows of all of it" yes \
+  "$(docker exec quickstart /run/actplane/bin/actplane-guest feedback --all --json | python3 -c '
+import json, sys
+rules = [json.loads(line)["rule"] for line in sys.stdin]
+print("yes" if rules.count("no-push") >= 4 and "secrets-stay" in rules else rules)' 2>&1)"
+check "another container on this host pushes" 0 \
+  "$(docker run --rm -v "$work/workspace:/workspace" -v "$work/remote:/remote" agent git push -q > /dev/null 2>&1; echo $?)"
+docker rm -f quickstart > /dev/null
+rm -rf "$work"
+exit "$failed"
