@@ -238,6 +238,7 @@ struct msghdr {
 };
 
 /* Only ever behind a pointer. */
+struct __sk_buff;
 struct bpf_sysctl;
 
 #pragma clang attribute pop

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -34,12 +35,10 @@ type bench struct {
 
 // tiers runs a test on each tier that this kernel has: with bpf in lsm= both.
 func tiers(t *testing.T, test func(t *testing.T, tier Tier)) {
+	testenv.RequireKernel(t)
 	best, err := Probe(context.Background())
 	if err != nil {
-		if os.Getenv("ACTPLANE_TEST_ROOT") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if best == LSM {
 		t.Run(string(LSM), func(t *testing.T) { test(t, LSM) })

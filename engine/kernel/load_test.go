@@ -3,32 +3,75 @@
 package kernel
 
 import (
+	"errors"
 	"testing"
-	"time"
+
+	"github.com/actplane/actplane/bpf"
+	"github.com/actplane/actplane/internal/testenv"
+	"github.com/actplane/actplane/policy/ir"
 )
 
+// budget is the most instructions that the verifier may look at for one program:
+// loading all of them must stay a matter of a second.
+const budget = 100_000
+
+// Every program of both tiers passes the verifier of this kernel, also where a tier
+// has no effect, and none of them by far.
 func TestLoadEveryTier(t *testing.T) {
+	testenv.RequireKernel(t)
 	for _, tier := range []Tier{LSM, FmodRet} {
 		t.Run(string(tier), func(t *testing.T) {
-			start := time.Now()
 			dir := "/sys/fs/bpf/actplane-" + string(tier)
 			k, err := openTier(Config{PinDir: dir, RunDir: t.TempDir()}, tier)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer k.Close()
-			t.Logf("loaded in %v", time.Since(start))
-			for name, p := range k.programs {
-				info, err := p.Info()
+			for name, program := range k.programs {
+				info, err := program.Info()
 				if err != nil {
 					t.Fatal(err)
 				}
-				n, _ := info.VerifiedInstructions()
-				t.Logf("%s: %d instructions verified", name, n)
+				if n, ok := info.VerifiedInstructions(); ok && n > budget {
+					t.Errorf("%s: the verifier looked at %d instructions, the budget is %d", name, n, budget)
+				}
 			}
 			if err := Uninstall(dir); err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
 		})
+	}
+}
+
+// The bounds that the compiler checks are the sizes of the engine's tables.
+func TestLimitsAgree(t *testing.T) {
+	for name, pair := range map[string][2]int{
+		"labels":       {ir.MaxLabels, int(bpf.EnforcerLimitsLIMIT_LABELS)},
+		"gates":        {ir.MaxGates, int(bpf.EnforcerLimitsLIMIT_GATES)},
+		"clauses":      {ir.MaxClauses, int(bpf.EnforcerLimitsLIMIT_CLAUSES)},
+		"clause gates": {ir.MaxClauseGates, int(bpf.EnforcerLimitsLIMIT_CLAUSE_GATES)},
+		"states":       {ir.MaxStates, int(bpf.EnforcerLimitsLIMIT_STATES_LARGE)},
+		"argv":         {ir.MaxArgPatterns, int(bpf.EnforcerLimitsLIMIT_ARG_POSITIONS)},
+		"operations":   {int(ir.NumOps), len(bpf.EnforcerRow{}.Clauses)},
+		"lineage bits": {ir.MaxLineages, 64},
+		"exec targets": {ir.MaxExecTargets, 64},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: the compiler allows %d, the engine holds %d", name, pair[0], pair[1])
+		}
+	}
+}
+
+// A host that cannot enforce is told apart from a fault of the engine's.
+func TestUnsupportedIsOneSentence(t *testing.T) {
+	err := unsupported(errors.New("load: x\nno\nreally not"))
+	var problem *UnsupportedError
+	if !errors.As(err, &problem) {
+		t.Fatalf("%v", err)
+	}
+	for _, c := range problem.Error() {
+		if c == '\n' {
+			t.Errorf("%q has more than one line", problem.Error())
+		}
 	}
 }
