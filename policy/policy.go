@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -58,6 +59,9 @@ type Policy struct {
 // Compile makes one policy of the documents, outermost first. When they have
 // errors, err is a diag.List of all of them, warnings included.
 func Compile(docs []Document, opts Options) (*Policy, error) {
+	if opts.Workspace != "" {
+		opts.Workspace = path.Join("/", opts.Workspace)
+	}
 	docs = slices.Clone(docs)
 	slices.SortStableFunc(docs, func(a, b Document) int { return cmp.Compare(a.Layer, b.Layer) })
 	var layers []check.Layer

@@ -426,6 +426,27 @@ func TestNameOpensNothing(t *testing.T) {
 	}
 }
 
+// TestDominated: what stands behind a clause that always matches is dropped,
+// but a clause on exec that names its program stays behind one on any.
+func TestDominated(t *testing.T) {
+	for _, op := range []ir.Op{ir.Write, ir.Exec} {
+		kind := KindOf(op)
+		p := program(op, ir.Pattern{Kind: kind, Any: true}, ir.Pattern{Kind: kind, Text: "/**/x"}, ir.Pattern{Kind: kind, Text: "/a/*"})
+		for i := range p.Clauses {
+			p.Clauses[i].If = nil
+		}
+		p.Clauses[2].Effect = ir.Notify
+		img := compile(t, p)
+		want := []uint16{0}
+		if op == ir.Exec {
+			want = []uint16{0, 1}
+		}
+		if got := rowOf(img, Path, []byte("/a/x")).Clauses[op]; !slices.Equal(got, want) {
+			t.Errorf("operation %d: candidates %v, want %v", op, got, want)
+		}
+	}
+}
+
 func TestTargetsOfFiles(t *testing.T) {
 	p := program(ir.Write, ir.Pattern{Text: "/**"}, ir.Pattern{Text: "/**"})
 	p.Clauses[0].Unless.Targets = []ir.Target{{Pattern: ir.Pattern{Text: "/job/**"}}, {Pattern: ir.Pattern{Text: "/tmp/**"}}}
