@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -142,6 +143,10 @@ func (s *actorState) step(args []string) error {
 		return err
 	case "mapcode":
 		return mapCode(args[0])
+	case "deep":
+		return makeDeep(args[0])
+	case "race":
+		return race(args)
 	case "dial":
 		return s.dial(args[0], args[1])
 	case "mapped":
@@ -170,6 +175,59 @@ func (s *actorState) dial(network, address string) error {
 		s.conn = conn
 	}
 	return err
+}
+
+// makeDeep makes directories in each other until a path is longer than the kernel
+// lets anybody name.
+func makeDeep(dir string) error {
+	if err := os.Chdir(dir); err != nil {
+		return err
+	}
+	name := strings.Repeat("d", 250)
+	for range 20 {
+		if err := unix.Mkdir(name, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chdir(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// race runs a program many times while a thread of the caller's changes its last
+// argument, from one word to another of the same length and back.
+func race(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for range 60 {
+		if err := exec.Command(self, append([]string{"racer"}, args...)...).Run(); err != nil {
+			continue // refused or killed, as it should be when the word is seen
+		}
+	}
+	return nil
+}
+
+// execWhileChanging is one round of a race.
+func execWhileChanging(args []string) error {
+	path, from, to := args[0], args[1], args[2]
+	word := append([]byte(from), 0)
+	program, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	argv := []*byte{program, &word[0], nil}
+	go func() {
+		for turn := 0; ; turn++ {
+			copy(word, []string{from, to}[turn%2])
+		}
+	}()
+	runtime.Gosched()
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(program)),
+		uintptr(unsafe.Pointer(&argv[0])), 0)
+	return errno
 }
 
 // connectMapped connects an IPv6 socket to an IPv4 address.

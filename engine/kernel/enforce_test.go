@@ -462,6 +462,39 @@ rule code:
 	})
 }
 
+// A thread that changes argv while it is looked at gains nothing: the second look
+// sees what the kernel took.
+func TestRacingArguments(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule push:
+  block exec "git" "push"
+`)
+		ran := filepath.Join(b.dir, "ran")
+		git := b.script("git", `echo "$1" >> `+ran)
+		a := b.actor()
+		a.want("ok", "race", git, "pull", "push")
+		data, err := os.ReadFile(ran)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words := string(data); strings.Contains(words, "push") || !strings.Contains(words, "pull") {
+			t.Errorf("ran with %q", words)
+		}
+	})
+}
+
+// What has no path that fits is denied where any rule could mean it.
+func TestUnnameable(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule safe:
+  block write file "$D/safe/**"
+`)
+		b.actor().want("EPERM", "deep", b.dir)
+	})
+}
+
 // A new process takes over what a former one has installed.
 func TestAdopt(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
