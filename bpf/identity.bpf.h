@@ -29,13 +29,16 @@ static __always_inline u16 inode_type(struct inode *inode)
 	return BPF_CORE_READ(inode, i_mode) & S_IFMT;
 }
 
-#define MNT_INTERNAL 0x4000
+#define MNT_NS_INTERNAL (-22L) /* ERR_PTR(-EINVAL), fs/mount.h */
 
-/* is_internal tells a mount of the kernel's own (pipes, sockets, memfds, anonymous
- * inodes): what lies there has no path, and is no object of file rules. */
-static __always_inline bool is_internal(struct vfsmount *mount)
+/* is_internal tells a mount of the kernel's own: pipes, sockets, memfds, anonymous
+ * inodes, and the private mounts through which overlayfs opens what lies in its
+ * layers. Nothing there has a path, and it is no object of file rules. */
+static __always_inline bool is_internal(struct vfsmount *vfsmount)
 {
-	return BPF_CORE_READ(mount, mnt_flags) & MNT_INTERNAL;
+	struct mount *mount = (void *)vfsmount - bpf_core_field_offset(struct mount, mnt);
+
+	return (long)BPF_CORE_READ(mount, mnt_ns) == MNT_NS_INTERNAL;
 }
 
 /* same_file compares with a file that the daemon named: it cannot ask for the

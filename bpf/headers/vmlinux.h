@@ -91,8 +91,9 @@ struct dentry {
 struct vfsmount {
 	struct dentry *mnt_root;
 	struct super_block *mnt_sb;
-	int mnt_flags;
 };
+
+struct mnt_namespace;
 
 /* Private to fs/, but in BTF. */
 struct mount {
@@ -101,6 +102,7 @@ struct mount {
 	struct vfsmount mnt;
 	struct list_head mnt_mounts;
 	struct list_head mnt_child;
+	struct mnt_namespace *mnt_ns;
 };
 
 struct path {

@@ -204,7 +204,23 @@ func (k *Kernel) detachUnneeded() error {
 		errs = append(errs, removeIfThere(filepath.Join(k.dir("links"), name)), attached.Close())
 		delete(k.links, name)
 	}
+	if len(k.scopes) == 0 {
+		errs = append(errs, k.forgetStrays())
+	}
 	return errors.Join(errs...)
+}
+
+// forgetStrays lets tasks pass by the marker alone again. No program may run.
+func (k *Kernel) forgetStrays() error {
+	var host bpf.EnforcerHost
+	if err := k.maps["hosts"].Lookup(uint32(0), &host); err != nil {
+		return fmt.Errorf("read the host's state: %w", err)
+	}
+	host.Strays = 0
+	if err := k.maps["hosts"].Put(uint32(0), host); err != nil {
+		return fmt.Errorf("write the host's state: %w", err)
+	}
+	return nil
 }
 
 // SetExempt puts the scope's feedback socket and the guest binary outside of the
