@@ -13,6 +13,7 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -137,13 +138,24 @@ func (e *Engine) stats(s *scope) kernel.Stats {
 	return stats
 }
 
+// writtenRules counts the rules that the documents wrote.
+func writtenRules(program *ir.Program) uint32 {
+	var n uint32
+	for _, rule := range program.Rules {
+		if rule.Pos != policy.BuiltIn {
+			n++
+		}
+	}
+	return n
+}
+
 // describe is the scope as the API tells of it.
 func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 	r := s.now()
 	stats := e.stats(s)
 	out := &api.Scope{
 		Id: r.ID, Name: r.Name, Mode: r.Mode, State: string(r.State),
-		Rules:  uint32(len(s.program.Rules)),
+		Rules:  writtenRules(s.program),
 		Denied: stats.Denied, Notified: stats.Notified, Lost: stats.Lost,
 	}
 	for _, layer := range r.Layers {

@@ -47,6 +47,9 @@ type Document struct {
 type Options struct {
 	// Workspace is the root of relative patterns in documents that name none.
 	Workspace string
+	// Protect lists absolute paths that nothing in the scope may change: the
+	// policy files themselves.
+	Protect []string
 }
 
 // Policy is the result of a compilation.
@@ -95,6 +98,7 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 		return nil, diags.Tidy()
 	}
 	program.Workspace = workspaceOf(layers, opts)
+	protect(program, opts.Protect)
 	image, err := dfa.Compile(program)
 	if err != nil {
 		return nil, limitDiagnostic(layers, diags, err)

@@ -520,7 +520,7 @@ func TestEqualPrograms(t *testing.T) {
 		}
 		return text
 	}
-	if string(make()) != string(make()) {
+	if first, second := string(make()), string(make()); first != second {
 		t.Error("equal programs give different images")
 	}
 }

@@ -103,6 +103,9 @@ func files(alternatives []string, workspace string) (string, bool, error) {
 }
 
 // escape makes a glob that matches a path literally.
+// Literal is the glob that matches a path and nothing else.
+func Literal(path string) string { return escape(path) }
+
 func escape(path string) string {
 	var b strings.Builder
 	for i := range len(path) {

@@ -13,12 +13,12 @@ import (
 
 // compile makes one program of all layers. Its error is one sentence, with the
 // command that shows all there is to say.
-func compile(layers []document, workspace string) (*ir.Program, error) {
+func compile(layers []document, workspace string, policyFiles []string) (*ir.Program, error) {
 	var documents []policy.Document
 	for _, layer := range layers {
 		documents = append(documents, policy.Document{Name: layer.name, Text: layer.text, Layer: policyLayer(layer.layer)})
 	}
-	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace})
+	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace, Protect: policyFiles})
 	var list diag.List
 	if errors.As(err, &list) {
 		return nil, refusal(layers, list)

@@ -152,7 +152,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		}
 		return plan, nil
 	}
-	if plan.program, err = compile(plan.layers, settings.workspace); err != nil {
+	if plan.program, err = compile(plan.layers, settings.workspace, policyFiles(settings)); err != nil {
 		return nil, err
 	}
 	plan.limits.tighten(plan.program.Limits)

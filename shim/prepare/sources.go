@@ -64,9 +64,7 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 			found = append(found, document)
 		}
 	}
-	for _, name := range []string{
-		path.Join(settings.workspace, "actplane.yaml"), path.Join(settings.workspace, ".actplane/policy.yaml"), imagePolicy,
-	} {
+	for _, name := range defaultFiles(settings) {
 		document, err := files.read(name, inside)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -77,6 +75,26 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 		found = append(found, document)
 	}
 	return order(found), nil
+}
+
+// defaultFiles are the paths in the container at which a policy is looked for
+// without being told.
+func defaultFiles(settings *settings) []string {
+	return []string{
+		path.Join(settings.workspace, "actplane.yaml"), path.Join(settings.workspace, ".actplane/policy.yaml"), imagePolicy,
+	}
+}
+
+// policyFiles are all paths in the container from which this start or the next one
+// may read a policy, also those at which there is none now.
+func policyFiles(settings *settings) []string {
+	files := defaultFiles(settings)
+	for _, layer := range settings.layers {
+		if layer.policyFile != "" {
+			files = append(files, absolute(layer.policyFile, settings.workspace))
+		}
+	}
+	return files
 }
 
 // order sorts by layer, keeps the order within one, and drops a text that is
