@@ -36,6 +36,12 @@ static __always_inline bool probe(struct act *act, struct file *file)
 	return true;
 }
 
+/* Linux empties a file on O_RDONLY | O_TRUNC as well. */
+static __always_inline bool open_writes(u32 mode, u32 flags)
+{
+	return mode & FMODE_WRITE || flags & O_TRUNC;
+}
+
 /* open_ops returns the operations that opening FILE is. What path_mknod has decided
  * for a new file is left out. */
 static __always_inline u32 open_ops(u32 mode, u32 flags)
@@ -44,7 +50,7 @@ static __always_inline u32 open_ops(u32 mode, u32 flags)
 
 	if (mode & FMODE_READ)
 		ops |= BIT(OP_READ);
-	if (!(mode & FMODE_WRITE) || mode & FMODE_CREATED)
+	if (!open_writes(mode, flags) || mode & FMODE_CREATED)
 		return ops;
 	if (flags & O_APPEND && !(flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDWR)
 		return ops | BIT(OP_APPEND);
@@ -92,15 +98,16 @@ static __always_inline bool remembered(struct act *act, struct file *file)
 }
 
 /* flow moves labels between process and file after an allowed open. */
-static __always_inline void flow(struct act *act, struct file *file, u64 sources, u32 mode)
+static __always_inline void flow(struct act *act, struct file *file, u64 sources, bool reads,
+				 bool writes)
 {
 	u64 inode = (u64)BPF_CORE_READ(file, f_inode);
 
-	if (mode & FMODE_READ)
+	if (reads)
 		gain(act, act->labels);
 	if (sources)
 		mark_file(act, inode, sources, 0);
-	if (mode & FMODE_WRITE) {
+	if (writes) {
 		mark_file(act, inode, act->labels, FILE_MODIFIED);
 		remember(act, file);
 	}
@@ -109,7 +116,8 @@ static __always_inline void flow(struct act *act, struct file *file, u64 sources
 static __always_inline void judge_open(struct act *act, struct file *file, u32 mode)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	u32 ops = open_ops(mode, BPF_CORE_READ(file, f_flags));
+	u32 flags = BPF_CORE_READ(file, f_flags);
+	u32 ops = open_ops(mode, flags);
 	u32 row = locate_file(act, file);
 	u64 sources = row_sources(act->image, row);
 
@@ -119,7 +127,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	if (denied(act))
 		return;
 	if (inode_type(inode) == S_IFREG)
-		flow(act, file, sources, mode);
+		flow(act, file, sources, mode & FMODE_READ, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
 }
 

@@ -99,6 +99,8 @@ func (s *actorState) step(args []string) error {
 	case "put":
 		_, err := s.files[args[0]].Write([]byte("y"))
 		return err
+	case "emptyreadonly":
+		return s.open(args[0], args[0], os.O_RDONLY|os.O_TRUNC)
 	case "unlink":
 		return unix.Unlink(args[0])
 	case "rmdir":

@@ -225,6 +225,7 @@ rule secret:
 		a.want("EPERM", "chmod", f)
 		a.want("EPERM", "chown", f)
 		a.want("EPERM", "truncate", f)
+		a.want("EPERM", "emptyreadonly", f)
 		a.want("EPERM", "utimes", f)
 		a.want("EPERM", "setxattr", f)
 		a.want("ok", "append", log)
