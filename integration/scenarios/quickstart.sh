@@ -40,8 +40,8 @@ except ConnectionRefusedError:
     print("it got through")
 except PermissionError:
     print("refused")')"
-check "an unmodified policy: the mount is read-only" 1 \
-  "$(docker exec quickstart sh -c 'echo >> actplane.yaml' 2> /dev/null; [ $? = 0 ] && echo 0 || echo 1)"
+check "the policy's mount is read-only" refused \
+  "$(docker exec quickstart sh -c 'echo >> actplane.yaml && echo written' 2> /dev/null || echo refused)"
 check "the feedback knows of all of it" yes \
   "$(docker exec quickstart /run/actplane/bin/actplane-guest feedback --all --json | python3 -c '
 import json, sys
