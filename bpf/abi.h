@@ -25,14 +25,14 @@
 #define MAX_PATH_DEPTH 256 /* components and mounts of one path */
 #define NAME_SIZE 256	   /* the kernel's NAME_MAX, and a NUL */
 #define MAX_ANCESTORS 16
-#define MAX_PENDING 8	  /* gates that wait for one process's exit status */
-#define MAX_EXEC_LEVELS 6 /* a script and its interpreters: the kernel's own limit */
-#define ARG_PIECE 256	  /* bytes of argv read at once */
-#define MAX_ARG_PIECES 4096
-#define ARGS_SIZE 2048	    /* bytes of argv in a record */
-#define ADDRESS_SIZE 18	    /* 16 bytes of address, 2 of port */
-#define MAX_CGROUP_DEPTH 24 /* of a scope's own cgroup; below it any depth */
-#define SCRATCHES_PER_CPU 8 /* programs that can be preempted one by another */
+#define MAX_PENDING 8		 /* gates that wait for one process's exit status */
+#define MAX_EXEC_LEVELS 6	 /* a script and its interpreters: the kernel's own limit */
+#define ARG_PIECE 256		 /* bytes of argv read at once */
+#define MAX_ARG_PIECES (1 << 18) /* 256 KiB of argv even when each has one byte */
+#define ARGS_SIZE 2048		 /* bytes of argv in a record */
+#define ADDRESS_SIZE 18		 /* 16 bytes of address, 2 of port */
+#define MAX_CGROUP_DEPTH 24	 /* of a scope's own cgroup; below it any depth */
+#define SCRATCHES_PER_CPU 8	 /* programs that can be preempted one by another */
 #define RING_SIZE (4 << 20)
 
 /* In the order of package ir. */

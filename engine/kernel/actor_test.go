@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,6 +130,8 @@ func (s *actorState) step(args []string) error {
 		return unix.Setxattr(args[0], "trusted.x", []byte("1"), 0)
 	case "run":
 		return exec.Command(args[0], args[1:]...).Run()
+	case "runlong": // with 10,000 arguments before the given ones
+		return exec.Command(args[0], append(slices.Repeat([]string{"file"}, 10000), args[1:]...)...).Run()
 	case "runthread":
 		return runFromThread(args)
 	case "fork": // a child that acts once

@@ -274,6 +274,8 @@ rule interp:
 		a.want("ok", "run", git, strings.Repeat("x", 255), strings.Repeat("y", 254)+"push")
 		a.want("ok", "run", git, "", "x", "")
 		a.want(refused, "run", git, "", "push")
+		a.want("ok", "runlong", git, "x")
+		a.want(refused, "runlong", git, "push")
 		a.want("exit 3", "run", other, "push")
 		a.want("exit 3", "run", filepath.Join(b.dir, "bin/link"), "push")
 		a.want(refused, "run", filepath.Join(b.dir, "link/git"), "push")
