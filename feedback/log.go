@@ -10,6 +10,10 @@ import (
 // LogSize is how many items a Log of the usual size keeps.
 const LogSize = 4096
 
+// maxLogBytes bounds what a Log's items take in memory: a container chooses
+// names and argv, and can have as many events as it likes.
+const maxLogBytes = 4 << 20
+
 // Log keeps the newest items of a scope: the part of Scope that is the same for
 // every engine. Items that no longer fit are dropped, oldest first; readers
 // that had not seen them learn how many they missed.
@@ -18,6 +22,7 @@ type Log struct {
 	size  int
 	last  uint64
 	items []Item        // in order, the newest is numbered last
+	bytes int           // of items
 	more  chan struct{} // closed by the next Append
 }
 
@@ -32,14 +37,29 @@ func (l *Log) Append(item Item) Item {
 	defer l.mu.Unlock()
 	l.last++
 	item.Sequence = l.last
-	// Trim in bulk: a copy per item would cost the size of the log.
-	if len(l.items) >= 2*l.size {
-		l.items = append(make([]Item, 0, 2*l.size), l.items[len(l.items)-l.size+1:]...)
-	}
 	l.items = append(l.items, item)
+	l.bytes += item.bytes()
+	for len(l.items) > l.size || l.bytes > maxLogBytes && len(l.items) > 1 {
+		l.bytes -= l.items[0].bytes()
+		l.items[0] = Item{} // the array lives on for a while, its texts need not
+		l.items = l.items[1:]
+	}
 	close(l.more)
 	l.more = make(chan struct{})
 	return item
+}
+
+// bytes is about what an item takes in memory.
+func (i Item) bytes() int {
+	const item, text, number = 384, 32, 8
+	size := item + len(i.Object) + len(i.Because) + len(i.Clause) + number*len(i.Process.Ancestors)
+	for _, arg := range i.Args {
+		size += text + len(arg)
+	}
+	for _, label := range i.Labels {
+		size += text + len(label)
+	}
+	return size
 }
 
 // Last is the number of the newest item, 0 if there was none.
@@ -56,9 +76,8 @@ func (l *Log) Items(after uint64) []Item {
 	if after >= l.last {
 		return nil
 	}
-	kept := l.items[max(0, len(l.items)-l.size):]
-	wanted := int(min(l.last-after, uint64(len(kept))))
-	return append([]Item(nil), kept[len(kept)-wanted:]...)
+	wanted := int(min(l.last-after, uint64(len(l.items))))
+	return append([]Item(nil), l.items[len(l.items)-wanted:]...)
 }
 
 // Wait implements Scope.

@@ -210,8 +210,8 @@ func TestPages(t *testing.T) {
 		after = page.Cursor
 	}
 	big := push()
-	big.Object = strings.Repeat("x", 1<<20)
-	big.Args = strings.Split(strings.Repeat("y ", 10_000), " ")
+	big.Object = strings.Repeat("x", 1<<15)
+	big.Args = strings.Split(strings.Repeat("y ", 1_000), " ")
 	for range 100 {
 		scope.Append(big)
 	}
@@ -250,6 +250,27 @@ func TestOldItemsAreDropped(t *testing.T) {
 	}
 	if page := pageFrom(t, path, "tree=all&after=100"); sequences(page) != "[101 102 103 104 105]" || page.Missed != 0 {
 		t.Errorf("%s, missed %d", sequences(page), page.Missed)
+	}
+}
+
+// A container that is denied what it does over and over, with all that a record
+// holds, must not fill the engine's memory.
+func TestLogBytes(t *testing.T) {
+	log := NewLog(LogSize, 0)
+	item := Item{Object: strings.Repeat("x", 4096), Args: strings.Split(strings.Repeat("y ", 1024), " ")}
+	for range 3 * LogSize {
+		log.Append(item)
+	}
+	kept := log.Items(0)
+	if held := len(kept) * item.bytes(); held > maxLogBytes || held < maxLogBytes/2 {
+		t.Errorf("keeps %d items, %d bytes", len(kept), held)
+	}
+	if last := kept[len(kept)-1].Sequence; last != 3*LogSize || kept[0].Sequence != last-uint64(len(kept))+1 {
+		t.Errorf("keeps %d to %d", kept[0].Sequence, last)
+	}
+	log.Append(Item{Object: strings.Repeat("x", 2*maxLogBytes)})
+	if n := len(log.Items(0)); n != 1 {
+		t.Errorf("keeps %d items beside one that is too large", n)
 	}
 }
 

@@ -27,7 +27,7 @@ func eventsCommand() *cli.Command {
 		Usage:     "show what was denied and noticed, and why",
 		ArgsUsage: "[SCOPE]",
 		Description: "SCOPE is a container's id, the beginning of one, or its name.\n" +
-			"What is kept is shown first: the newest 4,096 events of a scope at most.",
+			"What is kept is shown first: the newest 4,096 events of a scope at most, in 4 MiB.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with what happens from now on"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object a line"},
