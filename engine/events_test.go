@@ -214,6 +214,23 @@ func TestPeerInsideIsRefused(t *testing.T) {
 	if err := e.checkPeer(&unix.Ucred{Pid: 1, Uid: uint32(os.Geteuid()) + 1}); err == nil {
 		t.Error("another user may talk to the engine")
 	}
+	m.mkdir("cgroup/c/nested")
+	m.process(101, 100, "/c/nested")
+	m.process(102, 1, "/elsewhere")
+	for pid, want := range map[int32]bool{
+		100: false, 101: false, // in the cgroup, and the kernel side does not know it
+		102: true,
+		103: false, // gone: it may have connected for a process of the scope
+		0:   false, // cannot be seen from here
+	} {
+		if err := e.checkPeer(&unix.Ucred{Pid: pid, Uid: uint32(os.Geteuid())}); (err == nil) != want {
+			t.Errorf("process %d: %v", pid, err)
+		}
+	}
+	m.kernel.set(func() { m.kernel.processes[102] = kernel.Process{Slot: kernel.Slot{Index: 9}} })
+	if err := e.checkPeer(&unix.Ucred{Pid: 102, Uid: uint32(os.Geteuid())}); err == nil {
+		t.Error("a process of a scope without a record may talk to the engine")
+	}
 }
 
 func TestLongSocketPath(t *testing.T) {

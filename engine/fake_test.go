@@ -167,6 +167,7 @@ func newMachine(t *testing.T) *machine {
 	m.write("proc/self/mountinfo", "30 20 0:26 / "+m.path("cgroup")+" rw - cgroup2 cgroup2 rw\n")
 	m.write("guest", "#!guest\n")
 	m.mkdir("cgroup")
+	m.process(os.Getpid(), 1, "/tests") // the API's client
 	return m
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -24,21 +25,26 @@ type service struct {
 
 // checkPeer lets in whoever runs as the daemon does, but for processes of a
 // scope: root inside a container that has the socket mounted is not an operator.
+// A peer that is gone cannot be looked at: it may have connected for another.
 func (e *Engine) checkPeer(peer *unix.Ucred) error {
 	if int(peer.Uid) != os.Geteuid() {
 		return errors.New("the peer is another user")
 	}
-	process, found, err := e.config.Kernel.Process(int(peer.Pid))
-	if err != nil {
-		return err
+	pid := int(peer.Pid)
+	if _, found, err := e.config.Kernel.Process(pid); err != nil || found {
+		return cmp.Or(err, errors.New("the peer is inside a scope"))
 	}
-	if !found {
-		return nil
+	// Not known to the kernel side, but perhaps where a scope's processes are.
+	if dir, err := e.config.host.Cgroup(pid); err == nil {
+		for _, s := range e.live() {
+			if r := s.now(); r.Cgroup != "" && within(dir, r.Cgroup) {
+				return errors.New("the peer is inside a scope")
+			}
+		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.slots[process.Slot] != nil {
-		return errors.New("the peer is inside a scope")
+	// Asked last: what lives now lived when it was looked up.
+	if _, err := e.config.host.StartTime(pid); err != nil {
+		return fmt.Errorf("find the peer: %w", err)
 	}
 	return nil
 }
