@@ -106,11 +106,15 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 	return &Policy{Program: program, Image: image, Warnings: diags.Tidy()}, nil
 }
 
-// CompileProgram makes the image of a program that was stored or received. It
-// trusts nothing in it.
+// CompileProgram makes the image of a program that was stored or received, for
+// an engine to enforce. It trusts nothing in it, and refuses what this version's
+// engine cannot enforce.
 func CompileProgram(p *ir.Program) (*dfa.Image, error) {
 	if p == nil {
 		return nil, errors.New("compile program: there is none")
+	}
+	if err := Enforceable(p); err != nil {
+		return nil, fmt.Errorf("compile program: %w", err)
 	}
 	image, err := dfa.Compile(p)
 	if err != nil {

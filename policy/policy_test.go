@@ -64,8 +64,8 @@ policy: |
 			Text: `after exec "make" exits 0 since write "src/**" or write "./a/../t"`,
 		}},
 		Sources: []ir.Source{
-			{Label: 0, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "claude"}},
-			{Label: 1, Pattern: ir.Pattern{Text: "/**/.env"}},
+			{Label: 0, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "claude"}, Pos: "p.yaml:4:3", Text: `source AGENT = exec "claude"`},
+			{Label: 1, Pattern: ir.Pattern{Text: "/**/.env"}, Pos: "p.yaml:5:3", Text: `source SECRET = file "**/.env"`},
 		},
 		Rules: []ir.Rule{{Name: "push", Because: "Ask first.", Pos: "p.yaml:6:8"}, {Name: "net", Pos: "p.yaml:11:8"}},
 		Clauses: []ir.Clause{

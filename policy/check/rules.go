@@ -20,10 +20,13 @@ func (c *checker) lowerSources() {
 			if !ok {
 				continue
 			}
-			source := ir.Source{Label: l.labels[s.Label.Text].bit, Pattern: p}
-			if !slices.Contains(c.program.Sources, source) {
-				c.program.Sources = append(c.program.Sources, source)
+			bit := l.labels[s.Label.Text].bit
+			if slices.ContainsFunc(c.program.Sources, func(o ir.Source) bool { return o.Label == bit && o.Pattern == p }) {
+				continue
 			}
+			c.program.Sources = append(c.program.Sources, ir.Source{
+				Label: bit, Pattern: p, Pos: l.Text.Where(s.Span.Start), Text: oneLine(l, s.Span),
+			})
 		}
 	}
 }

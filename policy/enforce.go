@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// Unenforced lists what a program says and this version's engine cannot
+// enforce: the language is larger than the engine. It is the one place that
+// knows, and whoever is about to enforce a program refuses it unless the list is
+// empty. What is not named here as enforced is not.
+func Unenforced(p *ir.Program) diag.List {
+	u := &unenforced{}
+	for i := range p.Clauses {
+		u.clause(&p.Clauses[i])
+	}
+	for _, d := range p.Defaults {
+		u.add(d.Pos, d.Text, "default")
+	}
+	for _, t := range p.Transforms {
+		what := "declassify"
+		if t.Endorse {
+			what = "endorse"
+		}
+		u.add(t.Pos, t.Text, what)
+	}
+	for _, l := range p.Labels {
+		if l.Integrity && len(p.Transforms) == 0 {
+			u.add("", l.Name, "integrity labels")
+		}
+	}
+	for _, s := range p.Sources {
+		if s.Pattern.Host {
+			u.add(s.Pos, s.Text, "host names in endpoint patterns")
+		}
+	}
+	for _, e := range p.Protects {
+		u.add(e.Pos, e.Text, "protect")
+	}
+	if p.Feedback.Stderr {
+		u.add(p.Feedback.Pos, "", "feedback.stderr")
+	}
+	slices.SortStableFunc(u.list, func(a, b diag.Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	return slices.Compact(u.list)
+}
+
+// Enforceable is nil when the engine can enforce all that a program says, and
+// else a diag.List.
+func Enforceable(p *ir.Program) error {
+	if list := Unenforced(p); len(list) > 0 {
+		return list
+	}
+	return nil
+}
+
+type unenforced struct{ list diag.List }
+
+func (u *unenforced) clause(c *ir.Clause) {
+	switch c.Effect {
+	case ir.Notify, ir.Block, ir.Kill:
+	case ir.Allow:
+		u.add(c.Pos, c.Text, "the effect allow")
+	case ir.Ask:
+		u.add(c.Pos, c.Text, "the effect ask")
+	default:
+		u.add(c.Pos, c.Text, fmt.Sprintf("the effect %d", c.Effect))
+	}
+	if c.Hold != 0 {
+		u.add(c.Pos, c.Text, "ask hold")
+	}
+	switch c.Op {
+	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send:
+	case ir.Bind:
+		u.add(c.Pos, c.Text, "clauses on bind")
+	case ir.Recv:
+		u.add(c.Pos, c.Text, "clauses on recv")
+	default:
+		u.add(c.Pos, c.Text, fmt.Sprintf("operation %d", c.Op))
+	}
+	host := c.Pattern.Host
+	for _, t := range c.Unless.Targets {
+		host = host || t.Pattern.Host
+	}
+	if host {
+		u.add(c.Pos, c.Text, "host names in endpoint patterns")
+	}
+	if c.Unless.Modified || c.Unless.NotModified {
+		u.add(c.Pos, c.Text, "the condition target modified")
+	}
+}
+
+// add reports a feature at the position that the program gives for it.
+func (u *unenforced) add(pos, text, what string) {
+	d := diag.Diagnostic{Severity: diag.Error, Code: diag.NotSupported, Length: 1, Source: text}
+	d.File, d.Line, d.Col = splitPos(pos)
+	if d.Line > 0 {
+		d.Length = max(1, len([]rune(text)))
+	}
+	d.Message = "not supported by this version: " + what
+	u.list = append(u.list, d)
+}
+
+// splitPos takes file:line:col apart. A program may come from anywhere, so that
+// any text must do.
+func splitPos(pos string) (file string, line, col int) {
+	rest, last := pos, ""
+	for _, n := range []*int{&col, &line} {
+		i := strings.LastIndexByte(rest, ':')
+		if i < 0 {
+			return pos, 0, 0
+		}
+		rest, last = rest[:i], rest[i+1:]
+		v, err := strconv.Atoi(last)
+		if err != nil || v < 1 {
+			return pos, 0, 0
+		}
+		*n = v
+	}
+	return rest, line, col
+}
