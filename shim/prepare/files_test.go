@@ -4,6 +4,7 @@ package prepare
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -123,6 +124,51 @@ func TestContainerFiles(t *testing.T) {
 	}
 }
 
+// A symbolic link of the image on the way to a mount gives everything in it other
+// paths than the policy names.
+func TestStraight(t *testing.T) {
+	root := t.TempDir()
+	for _, directory := range []string{"rootfs/real", "rootfs/var", "src/real", "other"} {
+		if err := os.MkdirAll(filepath.Join(root, directory), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"rootfs/src": "real", "rootfs/abs": "/real", "rootfs/real/deep": "..", "rootfs/var/run": "../run", "src/link": "real", "rootfs/dangling": "none",
+	} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind := func(source, destination string) specs.Mount {
+		return specs.Mount{Type: "bind", Source: filepath.Join(root, source), Destination: destination}
+	}
+	files := containerFiles{spec: &spec{rootfs: filepath.Join(root, "rootfs"), bundle: root, mounts: []specs.Mount{
+		bind("src", "/src"), bind("src", "/plain"), bind("other", "/plain/link/below"), bind("src", "/real/deep/x"),
+		bind("src", "/var/run/secrets/"), {Type: "tmpfs", Destination: "/tmp"}, bind("src", "/missing/x"), bind("none", "/none"),
+	}}}
+	for name, link := range map[string]string{
+		"/src": "/src", "/src/a": "/src", "/abs": "/abs", "/plain": "", "/plain/real": "", "/plain/link": "/plain/link",
+		"/plain/link/below": "/plain/link", "/real/deep/x": "/real/deep", "/var/run/secrets": "/var/run", "/tmp/x": "",
+		"/missing/x": "", "/missing/x/link": "/missing/x/link", "/none/x": "", "/dangling/x": "/dangling", "/": "", "/real": "",
+	} {
+		err := files.straight(name)
+		if (err == nil) != (link == "") || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q is a symbolic link", link)) {
+			t.Errorf("%q: error %v, want the link %q", name, err, link)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "src/real/p.yaml"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	document, err := files.read("/plain/link/p.yaml", operator)
+	if err != nil || document.behind != "/plain/real/p.yaml" {
+		t.Errorf("the file behind a link is %q, error %v", document.behind, err)
+	}
+	if _, err := files.read("/src/real/p.yaml", operator); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a policy on a mount behind a link: %v", err)
+	}
+}
+
 // A directory that turns into a link out and back must never give what is outside.
 func TestRacingLinks(t *testing.T) {
 	root := t.TempDir()
@@ -153,7 +199,7 @@ func TestRacingLinks(t *testing.T) {
 	}()
 	read := 0
 	for range 5000 {
-		text, err := readBeneath(filepath.Join(root, "src"), "real/policy", unix.RESOLVE_BENEATH)
+		text, _, err := readBeneath(filepath.Join(root, "src"), "real/policy", unix.RESOLVE_BENEATH)
 		if string(text) == "outside" {
 			t.Fatal("read a file outside of the mount")
 		}

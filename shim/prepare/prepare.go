@@ -152,7 +152,14 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		}
 		return plan, nil
 	}
-	if plan.program, err = compile(plan.layers, settings.workspace, policyFiles(settings)); err != nil {
+	if plan.program, err = compile(plan.layers, settings.workspace, policyFiles(settings, plan.layers)); err != nil {
+		return nil, err
+	}
+	files := containerFiles{spec: spec}
+	if err := files.straight(settings.workspace); err != nil {
+		return nil, fmt.Errorf("workspace %q: %w", settings.workspace, err)
+	}
+	if err := files.redirected(plan.program); err != nil {
 		return nil, err
 	}
 	plan.limits.tighten(plan.program.Limits)

@@ -276,6 +276,32 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// An image must not lead a mount, and what is in it, to paths that no pattern has.
+func TestLinksOfTheImage(t *testing.T) {
+	tests := []struct{ name, link, add, policy, want string }{
+		{"workspace", "src", "", good, `policy file "/src/actplane.yaml": "/src" is a symbolic link`},
+		{"workspace of the image", "work", `,"annotations":{"dev.actplane.policy-file":"/data/p.yaml","dev.actplane.workspace":"/work/a"}`, good, `workspace "/work/a": "/work" is a symbolic link`},
+		{"pattern", "data", "", strings.Replace(good, `exec "git" "push"`, `read file "/data/**"`, 1), `mount "/data": "/data" is a symbolic link`},
+		{"target", "data", "", strings.Replace(good, `exec "git" "push"`, `write file any unless target not "/data/x"`, 1), `mount "/data": "/data" is a symbolic link`},
+		{"own workspace", "data", "", "workspace: /data\n" + strings.Replace(good, `exec "git" "push"`, `read file "x"`, 1), `mount "/data": "/data" is a symbolic link`},
+		{"nothing to do with it", "data", "", good, ""},
+		{"policy file", "data", `,"annotations":{"dev.actplane.policy-file":"/data/p.yaml"}`, good, `policy file "/data/p.yaml": "/data" is a symbolic link`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			config := strings.Replace(minimal, `}]`, `},{"destination":"/data","type":"bind","source":"ROOT/secrets"}]`, 1)
+			w := newWorld(t, strings.Replace(config, "ADD", test.add, 1), map[string]string{"src/actplane.yaml": test.policy, "secrets/p.yaml": good})
+			if err := os.Symlink("etc", filepath.Join(w.root, "rootfs", test.link)); err != nil {
+				t.Fatal(err)
+			}
+			err := w.prepare(t)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("error %v instead of %q", err, test.want)
+			}
+		})
+	}
+}
+
 func TestEngineRefuses(t *testing.T) {
 	files := map[string]string{"src/actplane.yaml": good}
 	plain := strings.Replace(minimal, "ADD", "", 1)

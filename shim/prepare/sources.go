@@ -35,6 +35,8 @@ type document struct {
 	check string // what to give to actplane check; empty when it is in no file
 	text  []byte
 	layer layer
+	// behind is its path in the container without links, if it is mounted there.
+	behind string
 }
 
 // documents finds all policies of a container, outermost first. Each one that
@@ -87,8 +89,13 @@ func defaultFiles(settings *settings) []string {
 
 // policyFiles are all paths in the container from which this start or the next one
 // may read a policy, also those at which there is none now.
-func policyFiles(settings *settings) []string {
+func policyFiles(settings *settings, found []document) []string {
 	files := defaultFiles(settings)
+	for _, document := range found {
+		if document.behind != "" {
+			files = append(files, document.behind)
+		}
+	}
 	for _, layer := range settings.layers {
 		if layer.policyFile != "" {
 			files = append(files, absolute(layer.policyFile, settings.workspace))
