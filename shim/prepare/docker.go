@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -50,6 +51,9 @@ func readDocker(id string, mounts []specs.Mount) (*dockerFile, error) {
 	return file, nil
 }
 
+// dockerDirectory is Docker's folder of a container. The files that are mounted
+// may be those of another container, whose network this one shares; its own folder
+// is beside that one's.
 func dockerDirectory(id string, mounts []specs.Mount) string {
 	for _, mount := range mounts {
 		base := filepath.Base(mount.Destination)
@@ -59,9 +63,10 @@ func dockerDirectory(id string, mounts []specs.Mount) string {
 		if base != "hosts" && base != "hostname" && base != "resolv.conf" {
 			continue
 		}
-		directory := filepath.Dir(filepath.Clean(mount.Source))
-		if filepath.Base(directory) == id && filepath.Base(filepath.Dir(directory)) == "containers" {
-			return directory
+		containers := filepath.Dir(filepath.Dir(filepath.Clean(mount.Source)))
+		own := filepath.Join(containers, id)
+		if _, err := os.Stat(own); filepath.Base(containers) == "containers" && err == nil {
+			return own
 		}
 	}
 	return ""

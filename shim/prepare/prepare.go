@@ -29,6 +29,8 @@ import (
 const (
 	prepareTimeout = 60 * time.Second
 	closeTimeout   = 2 * time.Second
+	// maxRequest keeps a request within the 4 MiB of a ttrpc message.
+	maxRequest = 4<<20 - 16<<10
 )
 
 // Host is where a host keeps what a container is prepared from.
@@ -220,8 +222,14 @@ func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
 		return "", fmt.Errorf("encode policy: %w", err)
 	}
 	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name}
+	size := len(program)
 	for _, layer := range plan.layers {
+		size += len(layer.name) + len(layer.text)
 		request.Layers = append(request.Layers, &api.Layer{Name: layer.name, Text: layer.text})
+	}
+	if size > maxRequest {
+		return "", fmt.Errorf("the %d policies of the container have %d KiB together, compiled and as text, and the engine takes %d KiB; make them smaller",
+			len(plan.layers), size>>10, maxRequest>>10)
 	}
 	client, err := daemon.Ensure(ctx, s.host.Engine)
 	if err != nil {

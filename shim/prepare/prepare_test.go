@@ -204,6 +204,23 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// A container that shares another one's network has that one's /etc/hosts, and
+// labels of its own.
+func TestLabelsWithSharedNetwork(t *testing.T) {
+	config := strings.Replace(minimal, `"mounts":[`, `"mounts":[{"destination":"/etc/hosts","type":"bind","source":"ROOT/containers/other/hosts"},`, 1)
+	w := newWorld(t, strings.Replace(config, "ADD", "", 1), map[string]string{
+		"containers/other/config.v2.json":     `{"ID":"other","Config":{"Labels":{"dev.actplane.policy":"none"}}}`,
+		"containers/CONTAINER/config.v2.json": `{"ID":"CONTAINER","Name":"/agent","Config":{"Labels":{"dev.actplane.policy":"strict"}}}`,
+		"etc/policies/strict.yaml":            "# strict\n" + good, "src/actplane.yaml": good,
+	})
+	if err := w.prepare(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/etc/policies/strict.yaml", "/src/actplane.yaml"}, w.layers()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	annotation := func(key, value string) string {
 		return strings.Replace(minimal, "ADD", fmt.Sprintf(`,"annotations":{"dev.actplane.%s":%q}`, key, value), 1)
@@ -309,6 +326,16 @@ func TestEngineRefuses(t *testing.T) {
 		w := newWorld(t, plain, files)
 		w.engine.PrepErr = fmt.Errorf("the table is full")
 		if err := w.prepare(t); err == nil || err.Error() != "actplane engine does not take the policy: the table is full" {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("too large", func(t *testing.T) {
+		large := map[string]string{"src/actplane.yaml": good}
+		for n := range 4 {
+			large[fmt.Sprintf("etc/policy.d/%d.yaml", n)] = fmt.Sprint("# ", n, "\n", good, strings.Repeat("# x\n", (maxPolicy-200)/4))
+		}
+		w := newWorld(t, plain, large)
+		if err := w.prepare(t); err == nil || !strings.Contains(err.Error(), "5 policies of the container have 4098 KiB together") {
 			t.Errorf("error %v", err)
 		}
 	})
