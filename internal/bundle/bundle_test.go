@@ -167,7 +167,8 @@ func TestRecords(t *testing.T) {
 		Capabilities: []CapabilityFilter{{Drop: []string{"ALL"}, Add: []string{"CAP_CHOWN"}}}}
 	reused := &Record{ID: "two", Pid: os.Getpid(), PidStarted: started - 1}
 	staged := &Record{ID: "three"}
-	for _, record := range []*Record{live, reused, staged} {
+	unmanaged := &Record{ID: "four", Unmanaged: true, Bundle: t.TempDir()}
+	for _, record := range []*Record{live, reused, staged, unmanaged} {
 		if err := records.Save(record); err != nil {
 			t.Fatal(err)
 		}
@@ -185,6 +186,18 @@ func TestRecords(t *testing.T) {
 	records.Sweep(time.Now().Add(time.Hour))
 	if _, err := records.Load("three"); err == nil {
 		t.Error("a record that was staged an hour ago is still there")
+	}
+	if _, err := records.Load("four"); err != nil {
+		t.Errorf("the record of an unmanaged container whose bundle is there: %v", err)
+	}
+	os.Remove(unmanaged.Bundle)
+	records.Sweep(time.Now())
+	if _, err := records.Load("four"); err != nil {
+		t.Errorf("the record of an unmanaged container that is being created: %v", err)
+	}
+	records.Sweep(time.Now().Add(time.Hour))
+	if _, err := records.Load("four"); err == nil {
+		t.Error("the record of an unmanaged container is there without its bundle")
 	}
 	if err := records.Remove("one"); err != nil {
 		t.Fatal(err)

@@ -112,8 +112,13 @@ func (r Records) Remove(id string) error {
 }
 
 // Stale says whether the record's container has come to its end, or never came
-// to a start.
+// to a start. An unmanaged one has no hooks that would tell its process: it is
+// there for as long as its bundle.
 func (r *Record) Stale(now, written time.Time) bool {
+	if r.Unmanaged {
+		_, err := os.Stat(r.Bundle)
+		return errors.Is(err, fs.ErrNotExist) && now.Sub(written) > stagedLife
+	}
 	if r.Pid == 0 {
 		return now.Sub(written) > stagedLife
 	}
