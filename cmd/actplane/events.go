@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,12 +166,12 @@ func (p *eventPrinter) print(e *api.Event) error {
 	}
 	p.seen[e.Scope] = e
 	if p.json {
-		return json.NewEncoder(p.out).Encode(eventLine{
+		return writeJSON(p.out, eventLine{
 			Scope: e.Scope, Name: e.ScopeName, Sequence: e.Sequence, Time: time.UnixMilli(e.TimeUnixMs).UTC(),
 			Effect: e.Effect, Operation: e.Operation, Object: e.Object, Args: append([]string{}, e.Args...),
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
-		})
+		}, "")
 	}
 	_, err := fmt.Fprintln(p.out, describeEvent(e, time.Local))
 	return err

@@ -23,6 +23,21 @@ func TestDescribeEvent(t *testing.T) {
 	}
 }
 
+// What a program in a container is called must not look like a part of the line,
+// nor reach the terminal as it is.
+func TestHostileEvent(t *testing.T) {
+	event := &api.Event{Effect: "block", Operation: "exec", Object: `/a\" by root[1]`, Args: []string{"a", `\x1b`}, Comm: `b\`}
+	want := `exec "/a\\\" by root[1]" (a "\\x1b") by "b\\"[0]`
+	if got := describeEvent(event, time.UTC); !strings.Contains(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	var out strings.Builder
+	p := &eventPrinter{out: &out, json: true, seen: map[string]*api.Event{}}
+	if err := p.print(&api.Event{Object: "\u009b2J\u202e\x7f\x1b"}); err != nil || !strings.Contains(out.String(), `"\u009b2J\u202e\u007f\u001b"`) {
+		t.Errorf("%v\n%q", err, out.String())
+	}
+}
+
 func TestPrintOnce(t *testing.T) {
 	var out strings.Builder
 	p := &eventPrinter{out: &out, json: true, seen: map[string]*api.Event{}}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -48,9 +47,7 @@ func ps(c *cli.Context) error {
 		}
 	}
 	if c.Bool("json") {
-		encoder := json.NewEncoder(c.App.Writer)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(scopes)
+		return writeJSON(c.App.Writer, scopes, "  ")
 	}
 	return writeScopes(c.App.Writer, scopes, time.Now())
 }

@@ -3,10 +3,15 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/actplane/actplane/feedback"
 )
 
 // clean makes text from inside a container safe for a terminal: what is not
@@ -30,13 +35,14 @@ func clean(text string) string {
 	return out.String()
 }
 
-// word is clean text that is told apart from its neighbours.
+// word is clean text that is told apart from its neighbours: it cannot end its
+// quotation, and its backslashes are no escapes.
 func word(text string) string {
-	cleaned := clean(text)
-	if text == "" || strings.ContainsAny(cleaned, " \"'\\") {
-		return `"` + strings.ReplaceAll(cleaned, `"`, `\"`) + `"`
+	escaped := clean(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text))
+	if text == "" || strings.ContainsAny(escaped, " \"'\\") {
+		return `"` + escaped + `"`
 	}
-	return cleaned
+	return escaped
 }
 
 func words(list []string) string {
@@ -45,4 +51,21 @@ func words(list []string) string {
 		out[i] = word(text)
 	}
 	return strings.Join(out, " ")
+}
+
+// writeJSON writes a value in ASCII, which a terminal shows as it is: on one line,
+// or with an indent.
+func writeJSON(out io.Writer, value any, indent string) error {
+	text, err := feedback.EncodeJSON(value)
+	if err != nil {
+		return err
+	}
+	var laidOut bytes.Buffer
+	if indent == "" {
+		laidOut.Write(text)
+	} else if err := json.Indent(&laidOut, text, "", indent); err != nil {
+		return err
+	}
+	_, err = out.Write(laidOut.Bytes())
+	return err
 }
