@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -68,14 +67,9 @@ func check(c *cli.Context) error {
 }
 
 func checkFile(name string, opts policy.Options) (checked, error) {
-	f, err := os.Open(name)
+	text, err := readPolicy(name)
 	if err != nil {
 		return checked{}, environmentError("read policy: %v", err)
-	}
-	defer f.Close()
-	text, err := policy.ReadDocument(f)
-	if err != nil {
-		return checked{}, environmentError("read policy %q: %v", name, err)
 	}
 	p, err := policy.Compile([]policy.Document{{Name: name, Text: text}}, opts)
 	var diags diag.List

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -78,17 +79,22 @@ func readPolicies(path, floor string) ([]policy.Document, error) {
 		return nil, environmentError("read the host's policies: %v", err)
 	}
 	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) != ".yaml" {
+		name := filepath.Join(floor, entry.Name())
+		switch { // as for containers
+		case strings.HasPrefix(entry.Name(), "."):
+			continue
+		case filepath.Ext(name) == ".yml":
+			return nil, environmentError("host policy %q: only names that end in .yaml are read; rename it", name)
+		case filepath.Ext(name) != ".yaml":
 			continue
 		}
-		name := filepath.Join(floor, entry.Name())
-		text, err := os.ReadFile(name)
+		text, err := readPolicy(name)
 		if err != nil {
 			return nil, environmentError("read the host's policies: %v", err)
 		}
 		documents = append(documents, policy.Document{Name: name, Text: text, Layer: policy.Host})
 	}
-	text, err := os.ReadFile(path)
+	text, err := readPolicy(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usageError("run: there is no policy %s; name one with --policy", path)
 	}
@@ -96,6 +102,15 @@ func readPolicies(path, floor string) ([]policy.Document, error) {
 		return nil, environmentError("read policy: %v", err)
 	}
 	return append(documents, policy.Document{Name: path, Text: text, Layer: policy.Operator}), nil
+}
+
+func readPolicy(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return policy.ReadDocument(file)
 }
 
 // compileForRun compiles, and refuses the limits that only a container can have.
