@@ -154,6 +154,21 @@ func TestHugeHeaders(t *testing.T) {
 	}
 }
 
+// Connections without a request are no way around the rate of requests.
+func TestArrivals(t *testing.T) {
+	path := serve(t, newFakeScope(), func(s *Server) { s.limits.arrivals = 20 })
+	began := time.Now()
+	for range 40 {
+		dial(t, path).Close()
+	}
+	if code, _ := request(t, path, "GET", "/v1/status", ""); code != 200 {
+		t.Errorf("got %d", code)
+	}
+	if took := time.Since(began); took < 900*time.Millisecond {
+		t.Errorf("41 connections at 20 a second took %v", took)
+	}
+}
+
 func TestRate(t *testing.T) {
 	path := serve(t, newFakeScope(), func(s *Server) {
 		s.limits.burst, s.limits.rate = 3, 1

@@ -55,6 +55,7 @@ type gate struct {
 	*net.UnixListener
 	scope  Scope
 	limits limits
+	pace   bucket // of connections
 
 	mu    sync.Mutex
 	total int
@@ -71,9 +72,14 @@ type peerConn struct {
 	once   sync.Once
 }
 
-// Accept implements net.Listener. It does not wait for any peer.
+// Accept implements net.Listener. It does not wait for any peer. Those that
+// are too many in a second wait in the kernel: a connection costs the engine more
+// than the peer.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
+		for !g.pace.take(time.Now(), g.limits.arrivals, g.limits.arrivals) {
+			time.Sleep(time.Second / 100)
+		}
 		conn, err := g.AcceptUnix()
 		if err != nil {
 			return nil, err

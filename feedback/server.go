@@ -27,9 +27,10 @@ type Options struct {
 
 // limits bound what one scope's peers can make the engine hold and do.
 type limits struct {
-	connections int // open at once
-	perPeer     int // of these, by one process
-	header      int // bytes of a request's header
+	connections int     // open at once
+	perPeer     int     // of these, by one process
+	arrivals    float64 // taken in a second, and as many more at once
+	header      int     // bytes of a request's header
 	body        int64
 	receive     time.Duration // for a whole request to arrive
 	send        time.Duration // for an answer to be taken
@@ -41,6 +42,7 @@ func defaultLimits() limits {
 	return limits{
 		connections: 64,
 		perPeer:     16,
+		arrivals:    1000,
 		header:      4 << 10,
 		body:        1 << 10,
 		receive:     5 * time.Second,

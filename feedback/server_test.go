@@ -340,7 +340,9 @@ func TestConsumers(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	scope := newFakeScope()
-	path := serve(t, scope, func(s *Server) { s.limits.rate, s.limits.burst, s.limits.perPeer = 1e9, 1e9, 64 })
+	path := serve(t, scope, func(s *Server) {
+		s.limits.rate, s.limits.burst, s.limits.perPeer, s.limits.arrivals = 1e9, 1e9, 64, 1e9
+	})
 	var clients sync.WaitGroup
 	counts := make([]int, 201)
 	var mu sync.Mutex
