@@ -22,6 +22,8 @@ type enforcer interface {
 	SelfTest(ctx context.Context, slot kernel.Slot, cgroupDir string) error
 	Remove(kernel.Slot) error
 	Slots() ([]kernel.Slot, error)
+	// Cgroup is the id of the cgroup that a slot is bound to; 0: the slot is gone.
+	Cgroup(kernel.Slot) (uint64, error)
 	Stats(kernel.Slot) (kernel.Stats, error)
 	Process(pid int) (kernel.Process, bool, error)
 	// Records reads the ring buffer until ctx ends.
@@ -42,6 +44,8 @@ type host interface {
 	// CgroupID names the cgroup at dir as long as it exists. It is an error
 	// that wraps fs.ErrNotExist when the directory is gone.
 	CgroupID(dir string) (uint64, error)
+	// HasCgroup tells whether there is a cgroup of this id.
+	HasCgroup(id uint64) (bool, error)
 	// Populated tells whether the cgroup or one below it has a live process.
 	Populated(dir string) (bool, error)
 	// Processes lists the processes of the cgroup and of those below it.

@@ -88,6 +88,9 @@ type Engine struct {
 	told []string
 	// orphans are slots of the kernel's without a record; guarded by mu.
 	orphans []kernel.Slot
+	// unread are scopes whose records could not be read, for those who ask what is
+	// enforced; empty once there are no orphans. Guarded by mu.
+	unread []*api.Scope
 	// unnoted is how many scopes may be their owners; guarded by mu.
 	unnoted int
 }

@@ -30,6 +30,7 @@ type fakeKernel struct {
 	slots     map[kernel.Slot]kernel.Spec
 	stats     map[kernel.Slot]kernel.Stats
 	exempt    map[kernel.Slot]uint64 // inode of the socket
+	cgroups   map[kernel.Slot]uint64 // set by tests
 	processes map[int]kernel.Process
 	records   chan kernel.Record
 
@@ -40,7 +41,7 @@ type fakeKernel struct {
 func newFakeKernel() *fakeKernel {
 	return &fakeKernel{
 		slots: map[kernel.Slot]kernel.Spec{}, stats: map[kernel.Slot]kernel.Stats{},
-		exempt: map[kernel.Slot]uint64{}, processes: map[int]kernel.Process{},
+		exempt: map[kernel.Slot]uint64{}, cgroups: map[kernel.Slot]uint64{}, processes: map[int]kernel.Process{},
 		records: make(chan kernel.Record),
 	}
 }
@@ -112,6 +113,16 @@ func (k *fakeKernel) Slots() ([]kernel.Slot, error) {
 		slots = append(slots, slot)
 	}
 	return slots, nil
+}
+
+func (k *fakeKernel) Cgroup(slot kernel.Slot) (uint64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id, known := k.cgroups[slot]
+	if !known {
+		return 0, errors.New("not known")
+	}
+	return id, nil
 }
 
 func (k *fakeKernel) Stats(slot kernel.Slot) (kernel.Stats, error) {

@@ -97,6 +97,30 @@ func (h realHost) stat(pid int) ([]string, error) {
 // CgroupID implements host.
 func (h realHost) CgroupID(dir string) (uint64, error) { return cgroup.ID(dir) }
 
+// HasCgroup implements host.
+func (h realHost) HasCgroup(id uint64) (bool, error) {
+	mount, err := h.Mount()
+	if err != nil {
+		return false, err
+	}
+	found := false
+	err = filepath.WalkDir(mount, func(path string, entry fs.DirEntry, err error) error {
+		var own uint64
+		if err == nil && entry.IsDir() {
+			own, err = cgroup.ID(path)
+		}
+		switch {
+		case path != mount && errors.Is(goneError(err), fs.ErrNotExist):
+			return nil // removed meanwhile
+		case err == nil && own == id:
+			found = true
+			return filepath.SkipAll
+		}
+		return err
+	})
+	return found, err
+}
+
 // Populated implements host.
 func (h realHost) Populated(dir string) (bool, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))

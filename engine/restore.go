@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 )
 
@@ -41,7 +42,7 @@ func (e *Engine) restore() error {
 		}
 	}
 	if len(e.orphans) > 0 {
-		e.log.WithField("slots", e.orphans).Warn("the kernel enforces scopes of which no record is left; they stay enforced while they have processes")
+		e.log.WithField("slots", e.orphans).Warn("the kernel enforces scopes of which no record is left; they stay enforced while their cgroups are there")
 	}
 	return nil
 }
@@ -58,7 +59,11 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		return
 	}
 	if err != nil {
-		e.problem(fmt.Sprintf("scope %q is not taken over: %v", filepath.Base(dir), err))
+		sentence := fmt.Sprintf("scope %q is not taken over: %v", filepath.Base(dir), err)
+		e.problem(sentence)
+		e.mu.Lock()
+		e.unread = append(e.unread, &api.Scope{Id: filepath.Base(dir), State: "unknown", Degraded: []string{sentence}})
+		e.mu.Unlock()
 		return
 	}
 	r := s.now()
@@ -174,26 +179,30 @@ func (e *Engine) reinstall(ctx context.Context, s *scope) error {
 	})
 }
 
-// sweepOrphans removes slots of which no record was found. Such a slot belongs
-// to a scope that was being attached when the daemon was killed, in the moment
-// between the kernel's work and the note of it: it can go when these scopes
-// have. If there are more of them, some are of containers whose records were
-// deleted; these may run, and stay enforced.
+// sweepOrphans removes slots of which no record was found, once their cgroup is
+// gone. A slot may also belong to a scope that was being attached when the daemon
+// was killed, in the moment between the kernel's work and the note of it: it can
+// go when these scopes have. If there are more of them, some are of containers
+// whose records were deleted; these may run, and stay enforced.
 func (e *Engine) sweepOrphans() {
 	e.mu.Lock()
 	orphans := e.orphans
-	explained := len(orphans) > 0 && len(orphans) <= e.unnoted
+	explained := len(orphans) <= e.unnoted
 	for _, s := range e.scopes {
 		if s.orphaned {
 			explained = false // still there
 		}
 	}
 	e.mu.Unlock()
-	if !explained {
+	if len(orphans) == 0 {
 		return
 	}
 	var left []kernel.Slot
 	for _, slot := range orphans {
+		if !explained && !e.abandoned(slot) {
+			left = append(left, slot)
+			continue
+		}
 		if err := e.config.Kernel.Remove(slot); err != nil {
 			e.log.WithField("slot", slot).WithError(err).Warn("remove a slot without a record")
 			left = append(left, slot)
@@ -201,5 +210,21 @@ func (e *Engine) sweepOrphans() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.orphans, e.unnoted = left, len(left)
+	e.orphans = left
+	if explained {
+		e.unnoted = len(left)
+	}
+	if len(left) == 0 {
+		e.unread = nil // nothing is enforced of which there is no record
+	}
+}
+
+// abandoned tells whether a slot's cgroup is gone. When in doubt it is not.
+func (e *Engine) abandoned(slot kernel.Slot) bool {
+	id, err := e.config.Kernel.Cgroup(slot)
+	if err != nil || id == 0 {
+		return err == nil
+	}
+	there, err := e.config.host.HasCgroup(id)
+	return err == nil && !there
 }

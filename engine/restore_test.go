@@ -122,6 +122,37 @@ func TestOrphansStay(t *testing.T) {
 	}
 }
 
+// A scope whose record is spoilt stays in force, is told of, and goes with its
+// container.
+func TestSpoiltRecord(t *testing.T) {
+	m := newMachine(t)
+	e, client, stop := m.start()
+	m.container("c", 100)
+	m.prepare(client, "c")
+	m.attach(client, "c", 100)
+	slot := *e.scope("c").now().Slot
+	id, err := realHost{}.CgroupID(m.path("cgroup/c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.kernel.cgroups[slot] = id
+	stop()
+	m.write("run/scopes/c/scope.json", `{"Version":1,`)
+	e, client, _ = m.start()
+	e.sweep(context.Background())
+	s := m.list(client)["c"]
+	if m.kernel.count() != 1 || s == nil || s.State != "unknown" || len(s.Degraded) != 1 || !strings.Contains(s.Degraded[0], "is not taken over") {
+		t.Fatalf("%d slots, scope %v", m.kernel.count(), s)
+	}
+	if err := os.RemoveAll(m.path("cgroup/c")); err != nil {
+		t.Fatal(err)
+	}
+	e.sweep(context.Background())
+	if s := m.list(client)["c"]; m.kernel.count() != 0 || s != nil {
+		t.Errorf("left are %d slots, scope %v", m.kernel.count(), s)
+	}
+}
+
 // TestPinsLost restarts after someone removed the pins under a live container.
 func TestPinsLost(t *testing.T) {
 	m := newMachine(t)

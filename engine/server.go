@@ -89,6 +89,9 @@ func (s *service) List(context.Context, *api.ListRequest) (*api.ListResponse, er
 	for _, scope := range s.engine.all() {
 		response.Scopes = append(response.Scopes, s.engine.describe(scope, problems))
 	}
+	s.engine.mu.Lock()
+	response.Scopes = append(response.Scopes, s.engine.unread...)
+	s.engine.mu.Unlock()
 	slices.SortFunc(response.Scopes, func(a, b *api.Scope) int {
 		return cmp.Or(cmp.Compare(a.StartedUnixMs, b.StartedUnixMs), strings.Compare(a.Id, b.Id))
 	})
