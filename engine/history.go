@@ -29,7 +29,9 @@ type history struct {
 	mu   sync.Mutex
 	file *os.File // guarded by mu; nil when closed or not writable
 	size int64    // guarded by mu
-	lost uint64   // guarded by mu; the slot's lost records told of so far
+	// fault is why a journal that was taken over is not continued.
+	fault error
+	lost  uint64 // guarded by mu; the slot's lost records told of so far
 }
 
 // entry is a line of the journal.
@@ -66,7 +68,8 @@ func loadHistory(dir string) (*history, error) {
 	h.Log = logOf(items)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h, h.rewrite()
+	h.fault = h.rewrite()
+	return h, nil
 }
 
 // logOf keeps items under the numbers they have.

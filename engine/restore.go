@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/actplane/actplane/engine/api"
@@ -87,9 +88,9 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		}
 		return
 	}
-	if err := errors.Join(err, e.resume(s)); err != nil {
+	if err := errors.Join(err, s.events.fault, e.resume(s)); err != nil {
 		log.WithError(err).Error("scope taken over with faults")
-		s.degrade(err.Error())
+		s.degrade(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
 	e.log.WithFields(s.fields()).Info("scope taken over")

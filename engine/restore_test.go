@@ -4,9 +4,12 @@ package engine
 
 import (
 	"context"
+	"net"
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
@@ -150,6 +153,44 @@ func TestSpoiltRecord(t *testing.T) {
 	e.sweep(context.Background())
 	if s := m.list(client)["c"]; m.kernel.count() != 0 || s != nil {
 		t.Errorf("left are %d slots, scope %v", m.kernel.count(), s)
+	}
+}
+
+// A daemon comes back on a full disk: scopes, which stay enforced anyway, are
+// listed and served.
+func TestFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a small disk needs root")
+	}
+	m := newMachine(t)
+	m.mkdir("run")
+	if err := unix.Mount("tmpfs", m.path("run"), "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { unix.Unmount(m.path("run"), unix.MNT_DETACH) })
+	e, client, stop := m.start()
+	m.container("c", 100)
+	dir := m.prepare(client, "c")
+	m.attach(client, "c", 100)
+	m.deny(*e.scope("c").now().Slot, 3)
+	waitEvents(t, client, "c", 3)
+	stop()
+	if err := os.WriteFile(m.path("run/filler"), make([]byte, 2<<20), 0o600); err == nil {
+		t.Fatal("the disk does not fill")
+	}
+	m.write("guest", strings.Repeat("newer", 10_000))
+	_, client, _ = m.start()
+	s := m.list(client)["c"]
+	if s.State != "enforcing" || len(s.Degraded) != 2 || !strings.Contains(strings.Join(s.Degraded, ";"), "no space left") {
+		t.Errorf("scope %v", s)
+	}
+	waitEvents(t, client, "c", 3)
+	m.deny(*e.scope("c").now().Slot, 1)
+	waitEvents(t, client, "c", 4)
+	if conn, err := net.Dial("unix", dir+"/feedback.sock"); err != nil {
+		t.Error(err)
+	} else {
+		conn.Close()
 	}
 }
 

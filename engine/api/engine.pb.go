@@ -610,7 +610,7 @@ type Scope struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // "staged", "enforcing", "closed"
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // "staged", "enforcing", "failed", "closed"; "unknown": in force, and its record cannot be read
 	Mode          string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
 	Cgroup        string                 `protobuf:"bytes,5,opt,name=cgroup,proto3" json:"cgroup,omitempty"` // path below the cgroup v2 mount
 	StartedUnixMs int64                  `protobuf:"varint,6,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
