@@ -101,6 +101,7 @@ feedback='curl -s --unix-socket /run/actplane/feedback.sock "http://x/v1/feedbac
 check_match "feedback of b" 'b-program' "$(on b "$feedback")"
 check_that "feedback of b names no rule of a" test -z "$(on b "$feedback" | grep -E 'a-(program|files|leak|peer)')"
 check_that "the policy that b is told is b's" test -z "$(on b 'curl -s --unix-socket /run/actplane/feedback.sock http://x/v1/policy' | grep -E 'a-program')"
+check_match "another user of b may ask" 'enforc' "$(docker exec -u 1000 isolation-b /run/actplane/bin/actplane-guest status 2>&1)"
 id=$(docker inspect -f '{{.Id}}' isolation-a)
 check_that "the host gets nothing from a's socket" test -z "$(curl -s --max-time 5 --unix-socket "/run/actplane/scopes/$id/guest/feedback.sock" 'http://x/v1/feedback?tree=all' | grep -E 'a-program')"
 
