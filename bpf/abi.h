@@ -85,6 +85,7 @@ enum process_flag {
 
 enum file_flag {
 	FILE_MODIFIED = 1, /* written inside the scope */
+	FILE_NAMED = 2,	   /* got a name inside the scope: renamed or linked */
 };
 
 /* What a record is about. */
@@ -121,8 +122,10 @@ struct image {
 	__u32 start[NUM_STARTS];
 	__u32 large;	 /* the automaton is in dfa_large */
 	__u32 arg_words; /* 0: no clause and no gate looks at argv */
-	__u32 ops;	 /* bit set of operations that anything names */
-	__u64 labels;	 /* labels that some clause tests */
+	__u32 fd_ops;	 /* bit set of operations that an open descriptor is asked about again */
+	__u32 marks;	 /* whether a program was changed matters to some gate or lineage */
+	__u32 pad;
+	__u64 labels; /* labels that some clause tests */
 	__u64 arg_start[ARG_WORDS];
 };
 

@@ -48,7 +48,9 @@ type CheckerImage struct {
 	Start    [5]uint32
 	Large    uint32
 	ArgWords uint32
-	Ops      uint32
+	FdOps    uint32
+	Marks    uint32
+	Pad      uint32
 	Labels   uint64
 	ArgStart [8]uint64
 }
@@ -180,7 +182,7 @@ type CheckerThread struct {
 			Trusted uint32
 		}
 	}
-	LastWrite struct {
+	LastUse struct {
 		_       structs.HostLayout
 		Dentry  uint64
 		Mount   uint64
@@ -189,6 +191,8 @@ type CheckerThread struct {
 		Clock   uint64
 		Renames uint32
 		Image   uint32
+		Ops     uint32
+		Pad     uint32
 	}
 	Args [2304]int8
 }

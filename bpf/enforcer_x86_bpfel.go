@@ -75,7 +75,9 @@ type EnforcerImage struct {
 	Start    [5]uint32
 	Large    uint32
 	ArgWords uint32
-	Ops      uint32
+	FdOps    uint32
+	Marks    uint32
+	Pad      uint32
 	Labels   uint64
 	ArgStart [8]uint64
 }
@@ -209,7 +211,7 @@ type EnforcerThread struct {
 			Trusted uint32
 		}
 	}
-	LastWrite struct {
+	LastUse struct {
 		_       structs.HostLayout
 		Dentry  uint64
 		Mount   uint64
@@ -218,6 +220,8 @@ type EnforcerThread struct {
 		Clock   uint64
 		Renames uint32
 		Image   uint32
+		Ops     uint32
+		Pad     uint32
 	}
 	Args [2304]int8
 }
@@ -246,6 +250,7 @@ const (
 	EnforcerMapTokens                = "tokens"
 	EnforcerProgLsmBprmCheckSecurity = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCredsForExec  = "lsm_bprm_creds_for_exec"
+	EnforcerProgLsmFileFcntl         = "lsm_file_fcntl"
 	EnforcerProgLsmFileOpen          = "lsm_file_open"
 	EnforcerProgLsmFilePermission    = "lsm_file_permission"
 	EnforcerProgLsmFileTruncate      = "lsm_file_truncate"
@@ -273,6 +278,7 @@ const (
 	EnforcerProgLsmUnixStreamConnect = "lsm_unix_stream_connect"
 	EnforcerProgMarkCgroup           = "mark_cgroup"
 	EnforcerProgModBprmCheckSecurity = "mod_bprm_check_security"
+	EnforcerProgModFileFcntl         = "mod_file_fcntl"
 	EnforcerProgModFileOpen          = "mod_file_open"
 	EnforcerProgModFilePermission    = "mod_file_permission"
 	EnforcerProgModFileTruncate      = "mod_file_truncate"
@@ -357,6 +363,7 @@ type EnforcerSpecs struct {
 type EnforcerProgramSpecs struct {
 	LsmBprmCheckSecurity *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCredsForExec  *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
+	LsmFileFcntl         *ebpf.ProgramSpec `ebpf:"lsm_file_fcntl"`
 	LsmFileOpen          *ebpf.ProgramSpec `ebpf:"lsm_file_open"`
 	LsmFilePermission    *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
 	LsmFileTruncate      *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
@@ -384,6 +391,7 @@ type EnforcerProgramSpecs struct {
 	LsmUnixStreamConnect *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
 	MarkCgroup           *ebpf.ProgramSpec `ebpf:"mark_cgroup"`
 	ModBprmCheckSecurity *ebpf.ProgramSpec `ebpf:"mod_bprm_check_security"`
+	ModFileFcntl         *ebpf.ProgramSpec `ebpf:"mod_file_fcntl"`
 	ModFileOpen          *ebpf.ProgramSpec `ebpf:"mod_file_open"`
 	ModFilePermission    *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
 	ModFileTruncate      *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
@@ -538,6 +546,7 @@ type EnforcerVariables struct {
 type EnforcerPrograms struct {
 	LsmBprmCheckSecurity *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCredsForExec  *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
+	LsmFileFcntl         *ebpf.Program `ebpf:"lsm_file_fcntl"`
 	LsmFileOpen          *ebpf.Program `ebpf:"lsm_file_open"`
 	LsmFilePermission    *ebpf.Program `ebpf:"lsm_file_permission"`
 	LsmFileTruncate      *ebpf.Program `ebpf:"lsm_file_truncate"`
@@ -565,6 +574,7 @@ type EnforcerPrograms struct {
 	LsmUnixStreamConnect *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
 	MarkCgroup           *ebpf.Program `ebpf:"mark_cgroup"`
 	ModBprmCheckSecurity *ebpf.Program `ebpf:"mod_bprm_check_security"`
+	ModFileFcntl         *ebpf.Program `ebpf:"mod_file_fcntl"`
 	ModFileOpen          *ebpf.Program `ebpf:"mod_file_open"`
 	ModFilePermission    *ebpf.Program `ebpf:"mod_file_permission"`
 	ModFileTruncate      *ebpf.Program `ebpf:"mod_file_truncate"`
@@ -600,6 +610,7 @@ func (p *EnforcerPrograms) Close() error {
 	return _EnforcerClose(
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCredsForExec,
+		p.LsmFileFcntl,
 		p.LsmFileOpen,
 		p.LsmFilePermission,
 		p.LsmFileTruncate,
@@ -627,6 +638,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmUnixStreamConnect,
 		p.MarkCgroup,
 		p.ModBprmCheckSecurity,
+		p.ModFileFcntl,
 		p.ModFileOpen,
 		p.ModFilePermission,
 		p.ModFileTruncate,

@@ -5,6 +5,10 @@
 
 #include "emit.bpf.h"
 
+/* Of struct file. */
+#define FMODE_WRITE 0x2
+#define O_APPEND 02000
+
 static __always_inline u64 syscall_number(void)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());

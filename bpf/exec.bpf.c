@@ -174,7 +174,7 @@ static __always_inline bool match_level(struct act *act, struct linux_binprm *bp
 	act->targets = row->targets;
 	level->labels = act->labels;
 	level->argc = BPF_CORE_READ(bprm, argc);
-	level->trusted = !file_modified(act, inode) && !BPF_CORE_READ(task, ptrace);
+	level->trusted = !file_touched(act, inode) && !BPF_CORE_READ(task, ptrace);
 	return true;
 }
 

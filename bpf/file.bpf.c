@@ -8,13 +8,11 @@
  */
 
 #define FMODE_READ 0x1
-#define FMODE_WRITE 0x2
 #define FMODE_CREATED 0x100000
 #define OPEN_FOR_EXEC 0x20 /* __FMODE_EXEC in f_flags; user space cannot set it */
 #define O_RDWR 02
 #define O_ACCMODE 03
 #define O_TRUNC 01000
-#define O_APPEND 02000
 #define MAY_WRITE 2
 #define MAY_READ 4
 
@@ -57,8 +55,9 @@ static __always_inline u32 open_ops(u32 mode, u32 flags)
 	return ops | BIT(OP_WRITE);
 }
 
-/* What a write was decided with: the same again needs no second look. */
-static __always_inline bool writing_now(struct act *act, struct file *file, struct last_write *now)
+/* What a use of a descriptor was decided with. */
+static __always_inline bool use_now(struct act *act, struct file *file, u32 ops,
+				    struct last_use *now)
 {
 	struct scope *scope = scope_at(act->slot);
 	struct host *host = host_state();
@@ -72,29 +71,30 @@ static __always_inline bool writing_now(struct act *act, struct file *file, stru
 	now->clock = scope->clock;
 	now->renames = host->renames;
 	now->image = act->image;
+	now->ops = ops;
 	return true;
 }
 
-static __always_inline void remember(struct act *act, struct file *file)
+static __always_inline void remember(struct act *act, struct file *file, u32 ops)
 {
 	struct thread *thread = thread_state();
-	struct last_write now = {};
+	struct last_use now = {};
 
-	if (thread && writing_now(act, file, &now))
-		thread->last_write = now;
+	if (thread && use_now(act, file, ops, &now))
+		thread->last_use = now;
 }
 
-static __always_inline bool remembered(struct act *act, struct file *file)
+static __always_inline bool remembered(struct act *act, struct file *file, u32 ops)
 {
 	struct thread *thread = thread_state();
-	struct last_write now = {}, *last;
+	struct last_use now = {}, *last;
 
-	if (!thread || !writing_now(act, file, &now))
+	if (!thread || !use_now(act, file, ops, &now))
 		return false;
-	last = &thread->last_write;
+	last = &thread->last_use;
 	return now.inode == last->inode && now.dentry == last->dentry && now.mount == last->mount &&
 	       now.labels == last->labels && now.clock == last->clock &&
-	       now.renames == last->renames && now.image == last->image;
+	       now.renames == last->renames && now.image == last->image && !(ops & ~last->ops);
 }
 
 /* flow moves labels between process and file after an allowed open. */
@@ -107,10 +107,8 @@ static __always_inline void flow(struct act *act, struct file *file, u64 sources
 		gain(act, act->labels);
 	if (sources)
 		mark_file(act, inode, sources, 0);
-	if (writes) {
+	if (writes)
 		mark_file(act, inode, act->labels, FILE_MODIFIED);
-		remember(act, file);
-	}
 }
 
 static __always_inline void judge_open(struct act *act, struct file *file, u32 mode)
@@ -129,6 +127,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	if (inode_type(inode) == S_IFREG)
 		flow(act, file, sources, mode & FMODE_READ, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
+	remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
 }
 
 static __always_inline bool on_file_open(struct file *file)
@@ -151,40 +150,81 @@ static __always_inline bool on_file_open(struct file *file)
 }
 TWIN(file_open, (struct file * file), (file))
 
-/* judge_write decides again on a descriptor that is open for writing, since labels
- * and gates may have changed. Opening it has been reported: only a refusal is new. */
-static __always_inline void judge_write(struct act *act, struct file *file)
-{
-	u32 append = BPF_CORE_READ(file, f_flags) & O_APPEND;
-	u32 row = locate_file(act, file);
+#define X86_FALLOCATE 285
+#define X86_PWRITEV2 328
+#define X86_IO_URING_ENTER 426
 
-	judge(act, row, append ? BIT(OP_APPEND) : BIT(OP_WRITE));
+/* appends tells whether writing through FILE can only append. fallocate does not, and
+ * pwritev2 and io_uring can be told not to, which is not to be seen here. */
+static __always_inline bool appends(struct file *file)
+{
+	u64 number = syscall_number();
+
+	return BPF_CORE_READ(file, f_flags) & O_APPEND && number != X86_FALLOCATE &&
+	       number != X86_PWRITEV2 && number != X86_IO_URING_ENTER;
+}
+
+/* use_ops returns what a use of a descriptor is to be decided on again, because
+ * labels or gates may have changed since it was opened. */
+static __always_inline u32 use_ops(struct act *act, struct file *file, int mask)
+{
+	struct image *head = image_at(act->image);
+	u32 ops = 0;
+
+	if (mask & MAY_READ)
+		ops |= BIT(OP_READ);
+	if (mask & MAY_WRITE)
+		ops |= appends(file) ? BIT(OP_APPEND) : BIT(OP_WRITE);
+	return head ? ops & head->fd_ops : ops;
+}
+
+/* used adds to a set of operations a bit of its own for the flow into the file. */
+static __always_inline u32 used(u32 ops, int mask)
+{
+	return mask & MAY_WRITE ? ops | BIT(NUM_OPS) : ops;
+}
+
+/* judge_use: opening the file has been reported, so that only a refusal is new. */
+static __always_inline void judge_use(struct act *act, struct file *file, u32 ops, int mask)
+{
+	u32 row = ops ? locate_file(act, file) : ROW_NONE;
+
+	judge(act, row, ops);
 	if (denied(act))
 		return;
 	act->effect = EFFECT_ALLOW;
-	mark_file(act, (u64)BPF_CORE_READ(file, f_inode), act->labels, FILE_MODIFIED);
-	remember(act, file);
+	if (mask & MAY_READ)
+		gain(act, act->labels);
+	if (mask & MAY_WRITE)
+		mark_file(act, (u64)BPF_CORE_READ(file, f_inode), act->labels, FILE_MODIFIED);
+	move_all_gates(act, row, ops);
+	remember(act, file, used(ops, mask));
 }
 
-/* Attached only while some live policy tests labels. */
+/* Attached only while some live policy tests labels, or has clauses or gates that a
+ * descriptor must be asked about again. */
 static __always_inline bool on_file_permission(struct file *file, int mask)
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	u32 ops;
 
 	if (membership != INSIDE || in_setup(&act))
 		return membership == REFUSED;
-	if (inode_type(inode) != S_IFREG || BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
+	if (inode_type(inode) != S_IFREG || is_internal(BPF_CORE_READ(file, f_path.mnt)) ||
+	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
 		return false;
 	if (mask & MAY_READ)
-		gain(&act, file_labels(&act, inode));
-	if (!(mask & MAY_WRITE) || remembered(&act, file) ||
-	    is_internal(BPF_CORE_READ(file, f_path.mnt)))
+		act.labels |= file_labels(&act, inode);
+	ops = use_ops(&act, file, mask);
+	if (!ops && !act.labels)
+		return false;
+	if (remembered(&act, file, used(ops, mask)))
 		return false;
 	if (!acquire(&act))
 		return true;
-	judge_write(&act, file);
+	judge_use(&act, file, ops, mask);
 	return end(&act);
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))

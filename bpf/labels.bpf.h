@@ -39,12 +39,14 @@ static __always_inline u64 file_labels(struct act *act, struct inode *inode)
 	return head ? head->labels : ~0ULL;
 }
 
-static __always_inline bool file_modified(struct act *act, struct inode *inode)
+/* file_touched tells whether a program is not what it was outside of the scope: its
+ * contents, or what it is called. */
+static __always_inline bool file_touched(struct act *act, struct inode *inode)
 {
 	struct file_key key = file_key(act, inode);
 	struct file_state *state = bpf_map_lookup_elem(&files, &key);
 
-	return state ? state->flags & FILE_MODIFIED : saturated(act);
+	return state ? state->flags & (FILE_MODIFIED | FILE_NAMED) : saturated(act);
 }
 
 /* mark_file adds labels and flags to a file. When the table is full, the scope is
@@ -52,10 +54,17 @@ static __always_inline bool file_modified(struct act *act, struct inode *inode)
 __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
 {
 	struct file_state fresh = {}, *state;
+	struct image *head;
 	struct file_key key;
 	struct scope *scope;
+	u32 image;
 
-	if (!act)
+	if (!act || !inode)
+		return 0;
+	image = act->image;
+	head = bpf_map_lookup_elem(&images, &image);
+	/* What nothing asks for is not kept. */
+	if (head && !(labels & head->labels) && !(flags && head->marks))
 		return 0;
 	key = file_key(act, (void *)inode);
 	state = bpf_map_lookup_elem(&files, &key);

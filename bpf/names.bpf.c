@@ -28,8 +28,8 @@ static __always_inline bool opening(void)
 }
 
 /* judge_name is an event that changes a name or its attributes. The sources of the
- * name stick to the file under every other name. */
-__noinline int judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
+ * name stick to the file under every other name, and so do MARKS. */
+__noinline int judge_name(struct act *act, u64 mount, u64 dentry, u32 ops, u32 marks)
 {
 	struct dentry *name = (void *)dentry;
 	u64 inode, sources;
@@ -43,31 +43,31 @@ __noinline int judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 		return 0;
 	inode = (u64)BPF_CORE_READ(name, d_inode);
 	sources = row_sources(act->image, row);
-	if (sources && inode)
-		mark_file(act, inode, sources, 0);
+	mark_file(act, inode, sources, marks);
 	move_all_gates(act, row, ops);
 	return 0;
 }
 
-static __always_inline bool change_name(u64 mount, u64 dentry, u32 ops)
+static __always_inline bool change_name(u64 mount, u64 dentry, u32 ops, u32 marks)
 {
 	struct act act = {};
 	bool refused;
 
 	if (!begin(&act, &refused))
 		return refused;
-	judge_name(&act, mount, dentry, ops);
+	judge_name(&act, mount, dentry, ops, marks);
 	return end(&act);
 }
 
-static __always_inline bool change_path(const struct path *path, u32 ops)
+static __always_inline bool change_path(const struct path *path, u32 marks)
 {
-	return change_name((u64)BPF_CORE_READ(path, mnt), (u64)BPF_CORE_READ(path, dentry), ops);
+	return change_name((u64)BPF_CORE_READ(path, mnt), (u64)BPF_CORE_READ(path, dentry),
+			   BIT(OP_WRITE), marks);
 }
 
 static __always_inline bool change_entry(const struct path *dir, struct dentry *dentry, u32 ops)
 {
-	return change_name((u64)BPF_CORE_READ(dir, mnt), number_of(dentry), ops);
+	return change_name((u64)BPF_CORE_READ(dir, mnt), number_of(dentry), ops, 0);
 }
 
 static __always_inline bool on_path_mknod(const struct path *dir, struct dentry *dentry)
@@ -107,13 +107,13 @@ TWIN(path_rmdir, (const struct path *dir, struct dentry *dentry), (dir, dentry))
 
 static __always_inline bool on_path_chmod(const struct path *path)
 {
-	return change_path(path, BIT(OP_WRITE));
+	return change_path(path, 0);
 }
 TWIN(path_chmod, (const struct path *path, u16 mode), (path))
 
 static __always_inline bool on_path_chown(const struct path *path)
 {
-	return change_path(path, BIT(OP_WRITE));
+	return change_path(path, 0);
 }
 TWIN(path_chown, (const struct path *path, u64 uid, u64 gid), (path))
 
@@ -122,7 +122,7 @@ static __always_inline bool on_path_truncate(const struct path *path)
 {
 	if (opening())
 		return false;
-	return change_path(path, BIT(OP_WRITE));
+	return change_path(path, FILE_MODIFIED);
 }
 TWIN(path_truncate, (const struct path *path), (path))
 
@@ -132,7 +132,7 @@ static __always_inline bool on_file_truncate(struct file *file)
 	if (opening() || is_internal(BPF_CORE_READ(file, f_path.mnt)))
 		return false;
 	return change_name((u64)BPF_CORE_READ(file, f_path.mnt),
-			   (u64)BPF_CORE_READ(file, f_path.dentry), BIT(OP_WRITE));
+			   (u64)BPF_CORE_READ(file, f_path.dentry), BIT(OP_WRITE), FILE_MODIFIED);
 }
 TWIN(file_truncate, (struct file * file), (file))
 
@@ -186,9 +186,9 @@ static __always_inline bool on_path_link(struct dentry *old, const struct path *
 
 	if (!begin(&act, &refused))
 		return refused;
-	judge_name(&act, mount, from, BIT(OP_WRITE));
+	judge_name(&act, mount, from, BIT(OP_WRITE), FILE_NAMED);
 	if (between(&act))
-		judge_name(&act, mount, to, BIT(OP_WRITE));
+		judge_name(&act, mount, to, BIT(OP_WRITE), 0);
 	refused = end(&act);
 	return refused || sources_follow(mount, to, from);
 }
@@ -210,9 +210,9 @@ static __always_inline bool on_path_rename(const struct path *new_dir, struct de
 		return refused;
 	if (BPF_CORE_READ(new, d_inode))
 		over |= BIT(OP_UNLINK); /* the file that has this name loses it */
-	judge_name(&act, mount, from, BIT(OP_WRITE) | BIT(OP_UNLINK));
+	judge_name(&act, mount, from, BIT(OP_WRITE) | BIT(OP_UNLINK), FILE_NAMED);
 	if (between(&act))
-		judge_name(&act, mount, to, over);
+		judge_name(&act, mount, to, over, flags & RENAME_EXCHANGE ? FILE_NAMED : 0);
 	refused = end(&act);
 	if (refused)
 		return true;
@@ -225,6 +225,23 @@ TWIN(path_rename,
       struct dentry *new, unsigned int flags),
      (new_dir, old, new, flags))
 
+#define F_SETFL 4
+
+/* A descriptor that was opened to append, and so as an append, loses O_APPEND. */
+static __always_inline bool on_file_fcntl(struct file *file, unsigned int command,
+					  unsigned long argument)
+{
+	if (command != F_SETFL || argument & O_APPEND ||
+	    !(BPF_CORE_READ(file, f_flags) & O_APPEND) ||
+	    !(BPF_CORE_READ(file, f_mode) & FMODE_WRITE) ||
+	    is_internal(BPF_CORE_READ(file, f_path.mnt)))
+		return false;
+	return change_name((u64)BPF_CORE_READ(file, f_path.mnt),
+			   (u64)BPF_CORE_READ(file, f_path.dentry), BIT(OP_WRITE), 0);
+}
+TWIN(file_fcntl, (struct file * file, unsigned int command, unsigned long argument),
+     (file, command, argument))
+
 /* change_attribute: the hooks of xattrs and times get no mount. */
 static __always_inline bool change_attribute(struct dentry *dentry)
 {
@@ -235,7 +252,7 @@ static __always_inline bool change_attribute(struct dentry *dentry)
 	name = number_of(dentry);
 	mount = mount_of(name);
 	/* Without one: overlayfs passes the same call on to its layer. */
-	return mount && change_name(mount, name, BIT(OP_WRITE));
+	return mount && change_name(mount, name, BIT(OP_WRITE), 0);
 }
 
 /* Times only: the rest of the attributes have hooks with a path. */

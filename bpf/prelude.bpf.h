@@ -49,11 +49,14 @@ struct exec_state {
 	struct exec_level level[MAX_EXEC_LEVELS];
 };
 
-/* The last write that was found allowed: the same again needs no second look. */
-struct last_write {
+/* The last use of a descriptor that was found allowed: the same again needs no
+ * second look. */
+struct last_use {
 	u64 dentry, mount, inode;
 	u64 labels, clock;
 	u32 renames, image;
+	u32 ops; /* bit set */
+	u32 pad;
 };
 
 /* Of a thread, since it is needed in more than one hook of one system call, or
@@ -61,7 +64,7 @@ struct last_write {
 struct thread {
 	char key[ARG_PIECE + 64]; /* a piece of argv, and zeros behind it */
 	struct exec_state exec;
-	struct last_write last_write;
+	struct last_use last_use;
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 

@@ -30,6 +30,10 @@ static __always_inline void judge_address(struct act *act, struct address *addre
 	reach(act, address_row(act->image, address), op);
 }
 
+/* In network order, as a little-endian machine reads it. */
+#define LOOPBACK 0x0100007fU
+#define MAPPED_PREFIX 0xffff0000ULL /* ::ffff:0:0, its second half */
+
 static __always_inline void map_v4(struct address *to, u32 address, u16 port)
 {
 	__builtin_memset(to->bytes, 0, 10);
@@ -39,26 +43,43 @@ static __always_inline void map_v4(struct address *to, u32 address, u16 port)
 	__builtin_memcpy(&to->bytes[16], &port, 2);
 }
 
-/* from_sockaddr reads the address that a program gave. An IPv4 socket takes
- * AF_UNSPEC for AF_INET when it sends. */
-static __always_inline bool from_sockaddr(struct address *to, void *name, u16 socket_family)
+/*
+ * from_sockaddr reads the address that a program gave. An IPv4 socket takes AF_UNSPEC
+ * for AF_INET when it sends. An address of zeros is the socket's own address, or else
+ * the loopback (ip_route_connect_init, tcp_v6_connect).
+ */
+static __always_inline bool from_sockaddr(struct address *to, struct sock *sk, void *name,
+					  bool sends)
 {
 	struct {
 		u16 family, port;
 		u32 v4;
-		u8 v6[16];
+		u64 v6[2];
 	} given = {};
+	u32 own = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
 
 	if (bpf_probe_read_kernel(&given, sizeof(given), name))
 		return false;
-	if (given.family == AF_UNSPEC && socket_family == AF_INET)
+	if (given.family == AF_UNSPEC && sends &&
+	    BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET)
 		given.family = AF_INET;
 	if (given.family == AF_INET) {
-		map_v4(to, given.v4, given.port);
+		map_v4(to, given.v4 ?: own ?: LOOPBACK, given.port);
 		return true;
 	}
 	if (given.family != AF_INET6)
 		return false;
+	if (!given.v6[0] && given.v6[1] == MAPPED_PREFIX) { /* ::ffff:0.0.0.0 */
+		map_v4(to, own ?: LOOPBACK, given.port);
+		return true;
+	}
+	if (!given.v6[0] && !given.v6[1]) {
+		if (own) { /* bound to an IPv4 address */
+			map_v4(to, LOOPBACK, given.port);
+			return true;
+		}
+		given.v6[1] = 1ULL << 56; /* ::1 */
+	}
 	__builtin_memcpy(to->bytes, given.v6, 16);
 	__builtin_memcpy(&to->bytes[16], &given.port, 2);
 	return true;
@@ -92,7 +113,7 @@ static __always_inline bool on_socket_connect(struct socket *sock, struct sockad
 	bool refused;
 
 	if (!is_inet(BPF_CORE_READ(sk, __sk_common.skc_family)) ||
-	    !from_sockaddr(&address, name, AF_UNSPEC))
+	    !from_sockaddr(&address, sk, name, false))
 		return false;
 	if (!begin(&act, &refused))
 		return refused;
@@ -102,29 +123,47 @@ static __always_inline bool on_socket_connect(struct socket *sock, struct sockad
 }
 TWIN(socket_connect, (struct socket * sock, struct sockaddr *name, int length), (sock, name))
 
-/* A connected socket is asked again each time, since labels and gates may have
- * changed; its connect has been reported, so only a refusal is new. */
+/* judge_send decides on one address that something is sent to. The connect of a
+ * connected socket has been reported, so that only a refusal is new. */
+static __always_inline bool judge_send(struct sock *sk, struct address *address, bool connected)
+{
+	struct act act = {};
+	bool refused;
+
+	if (!begin(&act, &refused))
+		return refused;
+	act.protocol = BPF_CORE_READ(sk, sk_protocol);
+	judge_address(&act, address, OP_SEND);
+	if (connected && !denied(&act))
+		act.effect = EFFECT_ALLOW;
+	return end(&act);
+}
+
+#define SOCK_DGRAM 2
+#define SOCK_RAW 3
+
+/*
+ * A connected socket is asked again each time, since labels and gates may have
+ * changed. An address given to a stream that is connected means nothing to the
+ * kernel; before, it is where the stream will go.
+ */
 static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr *message)
 {
 	struct sock *sk = BPF_CORE_READ(sock, sk);
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	void *name = BPF_CORE_READ(message, msg_name);
+	u16 type = BPF_CORE_READ(sk, sk_type);
 	struct address address = {};
-	struct act act = {};
-	bool refused, addressed;
 
-	if (!is_inet(family))
+	if (!is_inet(family) || (!marked() && !strays()))
 		return false;
-	addressed = name && from_sockaddr(&address, name, family);
-	if (!addressed && !from_peer(&address, sk, family))
-		return false;
-	if (!begin(&act, &refused))
-		return refused;
-	act.protocol = BPF_CORE_READ(sk, sk_protocol);
-	judge_address(&act, &address, OP_SEND);
-	if (!addressed && !denied(&act))
-		act.effect = EFFECT_ALLOW;
-	return end(&act);
+	if (name && from_sockaddr(&address, sk, name, true)) {
+		if (judge_send(sk, &address, false))
+			return true;
+		if (type == SOCK_DGRAM || type == SOCK_RAW)
+			return false;
+	}
+	return from_peer(&address, sk, family) && judge_send(sk, &address, true);
 }
 TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (sock, message))
 

@@ -204,6 +204,7 @@ struct in6_addr {
 
 struct sock_common {
 	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
 	u16 skc_family;
 	struct in6_addr skc_v6_daddr;

@@ -135,17 +135,14 @@ func (s *actorState) step(args []string) error {
 	case "runthread":
 		return runFromThread(args)
 	case "fork": // a child that acts once
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		child := exec.Command(self, "actor")
-		child.Stdin = strings.NewReader(strings.Join(args, "\x1f") + "\n")
-		out, err := child.Output()
-		if answer := strings.TrimSpace(string(out)); err == nil && answer != "ok" {
-			return errors.New(answer)
-		}
+		return actInChild(nil, args)
+	case "forkinto": // a child that is cloned into a cgroup, and acts once there
+		return actIn(args[0], args[1:])
+	case "keep": // a descriptor that appends no longer
+		_, err := unix.FcntlInt(s.files[args[0]].Fd(), unix.F_SETFL, 0)
 		return err
+	case "decoy": // an address given to a connected stream
+		return s.decoy(args[0])
 	case "mapcode":
 		return mapCode(args[0])
 	case "deep":
@@ -254,13 +251,52 @@ func sendTo(address string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.ListenUDP("udp", nil)
+	conn, err := net.ListenUDP("udp4", nil)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	_, err = conn.WriteToUDP([]byte("x"), to)
 	return err
+}
+
+func actIn(cgroup string, args []string) error {
+	fd, err := unix.Open(cgroup, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return actInChild(&syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}, args)
+}
+
+func actInChild(attributes *syscall.SysProcAttr, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child := exec.Command(self, "actor")
+	child.SysProcAttr = attributes
+	child.Stdin = strings.NewReader(strings.Join(args, "\x1f") + "\n")
+	out, err := child.Output()
+	if answer := strings.TrimSpace(string(out)); err == nil && answer != "ok" {
+		return errors.New(answer)
+	}
+	return err
+}
+
+func (s *actorState) decoy(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	raw, err := s.conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	sockaddr := &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+	var sent error
+	err = raw.Control(func(fd uintptr) { sent = unix.Sendto(int(fd), []byte("x"), 0, sockaddr) })
+	return errors.Join(err, sent)
 }
 
 func mapCode(path string) error {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -34,7 +35,8 @@ func encode(image *dfa.Image) (*tables, error) {
 		return nil, errors.New("encode the policy: its automaton is not whole")
 	}
 	t := &tables{head: bpf.EnforcerImage{
-		Ops:      image.Ops,
+		FdOps:    descriptorOps(image),
+		Marks:    number(marks(image)),
 		Labels:   image.Labels,
 		ArgWords: uint32(image.ArgWords),
 	}}
@@ -91,9 +93,7 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 		Target:        int16(clause.Target),
 		Effect:        uint8(clause.Effect),
 	}
-	if clause.Any {
-		encoded.Any = 1
-	}
+	encoded.Any = uint8(number(clause.Any))
 	if len(clause.UnlessGates) > len(encoded.UnlessGates) {
 		return encoded, fmt.Errorf("encode the policy: %d `after` conditions on one clause, the engine holds %d",
 			len(clause.UnlessGates), len(encoded.UnlessGates))
@@ -127,18 +127,60 @@ func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
 			t.gateRefs = append(t.gateRefs, encodeGateRef(ref))
 		}
 	}
-	if execLooksAtArgs(image, row) {
-		encoded.ExecArgs = 1
-	}
+	encoded.ExecArgs = number(execLooksAtArgs(image, row))
 	t.rows = append(t.rows, encoded)
 }
 
 func encodeGateRef(ref dfa.GateRef) bpf.EnforcerGateRef {
 	encoded := bpf.EnforcerGateRef{Arg: int32(ref.Arg), Exit: int16(ref.Exit), Gate: uint8(ref.Gate)}
-	if ref.Arm {
-		encoded.Arm = 1
-	}
+	encoded.Arm = uint8(number(ref.Arm))
 	return encoded
+}
+
+func number(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// descriptorOps is the set of operations that are decided again when an open
+// descriptor is used: those whose clauses depend on labels or gates, which can have
+// changed, and those that move gates.
+func descriptorOps(image *dfa.Image) uint32 {
+	changing := func(row *dfa.Row, op ir.Op) bool {
+		for _, index := range row.Clauses[op] {
+			clause := &image.Clauses[index]
+			if clause.All|clause.None != 0 || len(clause.UnlessGates) > 0 {
+				return true
+			}
+		}
+		return len(row.Gates[op]) > 0
+	}
+	var ops uint32
+	for i := range image.Rows {
+		if i == dfa.UnknownRow {
+			continue // has what the others have
+		}
+		for _, op := range []ir.Op{ir.Read, ir.Write, ir.Append} {
+			if changing(&image.Rows[i], op) {
+				ops |= 1 << op
+			}
+		}
+	}
+	return ops
+}
+
+// marks tells whether it matters if a program was changed inside the scope: it then
+// arms no gate and is no lineage.
+func marks(image *dfa.Image) bool {
+	for i := range image.Rows {
+		row := &image.Rows[i]
+		if row.Lineage != 0 || slices.ContainsFunc(row.Gates[ir.Exec], func(ref dfa.GateRef) bool { return ref.Arm }) {
+			return true
+		}
+	}
+	return false
 }
 
 func execLooksAtArgs(image *dfa.Image, row *dfa.Row) bool {

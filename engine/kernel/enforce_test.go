@@ -231,6 +231,7 @@ rule secret:
 		a.want("ok", "append", log)
 		a.want("ok", "put", log)
 		a.want("EPERM", "ftruncate", log)
+		a.want("EPERM", "keep", log)
 		a.want("EPERM", "write", log)
 		for _, step := range []string{"write", "chmod", "chown", "truncate", "utimes", "setxattr", "unlink"} {
 			a.want("ok", step, free)
@@ -302,6 +303,13 @@ rule mediated:
 		commit := b.script("bin/commit", "exit 0")
 		tests := b.script("bin/tests", `exit "$2"`)
 		db := b.file("db")
+		zero, nought := b.script("prog/zero", "exit 0"), b.script("prog/nought", "exit 0")
+		empty := b.script("truncated/tests", "exit 1")
+		for _, dir := range []string{"linked", "renamed"} {
+			if err := os.Mkdir(filepath.Join(b.dir, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
 		migrate := b.script("bin/migrate", "cat "+db)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -327,6 +335,7 @@ rule mediated:
 		a.want("ok", "say")
 		a.want("ok", "read", env)
 		a.want("EPERM", "say")
+		a.want("EPERM", "decoy", "127.0.0.1:1")
 		a.want("EPERM", "put", shared)
 		a.want("EPERM", "dial", "tcp", address)
 		a.want("EPERM", "write", shared)
@@ -355,6 +364,20 @@ rule mediated:
 		g.want("ok", "run", tests, "-a", "0")
 		g.want("ok", "run", commit)
 		g.want("ok", "write", src)
+		g.want("ok", "open", src)
+		g.want("ok", "run", tests, "-a", "0")
+		g.want("ok", "run", commit)
+		g.want("ok", "put", src)
+		g.want("EPERM", "run", commit)
+		g.want("ok", "link", zero, b.dir+"/linked/tests")
+		g.want("ok", "run", b.dir+"/linked/tests", "-a", "0")
+		g.want("EPERM", "run", commit)
+		g.want("ok", "rename", nought, b.dir+"/renamed/tests")
+		g.want("ok", "run", b.dir+"/renamed/tests", "-a", "0")
+		g.want("EPERM", "run", commit)
+		g.want("ok", "truncate", empty)
+		g.want("ok", "run", "/bin/sh", empty, "-a", "0")
+		g.want("EPERM", "run", commit)
 		g.want("ok", "run", "/bin/cp", tests, b.dir+"/forged")
 		g.want("ok", "rename", b.dir+"/forged", b.dir+"/tests")
 		g.want("ok", "run", b.dir+"/tests", "-a", "0")
@@ -399,6 +422,10 @@ rule net:
 		a.want("EPERM", "dial", "tcp", "[::1]:7")
 		a.want("EPERM", "mapped", "127.0.0.1:7")
 		a.want("EPERM", "dial", "udp", "127.0.0.1:7")
+		a.want("EPERM", "dial", "tcp", "0.0.0.0:7")
+		a.want("EPERM", "mapped", "0.0.0.0:7")
+		a.want("EPERM", "dial", "tcp6", "[::]:7")
+		a.want("EPERM", "sendto", "0.0.0.0:2000")
 		a.want("ECONNREFUSED", "dial", "tcp", "[::1]:8")
 		a.want("EPERM", "sendto", "127.0.0.1:2000")
 		a.want("ok", "sendto", "127.0.0.1:2001")
@@ -453,6 +480,7 @@ rule code:
 		if err := os.Mkdir(other, 0o755); err != nil {
 			t.Fatal(err)
 		}
+		a.want("EPERM", "forkinto", other, "write", shared)
 		if err := os.WriteFile(other+"/cgroup.procs", []byte(strconv.Itoa(a.cmd.Process.Pid)), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -62,6 +62,7 @@ func hooks() []hook {
 		{name: "path_chown", need: needNames},
 		{name: "path_truncate", need: needNames},
 		{name: "file_truncate", need: needNames, optional: true},
+		{name: "file_fcntl", need: needNames},
 		{name: "inode_setattr", need: needNames},
 		{name: "inode_setxattr", need: needNames},
 		{name: "inode_removexattr", need: needNames},
@@ -119,7 +120,7 @@ func needs(image *dfa.Image) need {
 	for i := range image.Rows {
 		fileSources = fileSources || image.Rows[i].Sources != 0
 	}
-	if fileSources || listed(ir.Write) || listed(ir.Unlink) || listed(ir.Append) || listed(ir.Open) {
+	if fileSources || marks(image) || listed(ir.Write) || listed(ir.Unlink) || listed(ir.Append) || listed(ir.Open) {
 		result |= needNames
 	}
 	if listed(ir.Connect) || listed(ir.Send) || fileSources {
@@ -131,7 +132,7 @@ func needs(image *dfa.Image) need {
 	if slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
 		result |= needMaps
 	}
-	if image.Labels != 0 {
+	if image.Labels != 0 || descriptorOps(image) != 0 {
 		result |= needFlow
 	}
 	return result
