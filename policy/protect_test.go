@@ -11,7 +11,7 @@ import (
 
 func TestPolicyFilesAreProtected(t *testing.T) {
 	compiled, err := Compile([]Document{{Name: "x", Text: []byte("version: 1\npolicy: |\n  rule r:\n    block exec \"git\"\n")}},
-		Options{Workspace: "/w", Protect: []string{"/w[1]/actplane.yaml", "/w/.actplane/policy.yaml"}})
+		Options{Workspace: "/ws/deep", Protect: []string{"/w[1]/actplane.yaml", "/w/.actplane/policy.yaml"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +30,16 @@ func TestPolicyFilesAreProtected(t *testing.T) {
 		row := compiled.Image.Rows[compiled.Image.Row(dfa.Path, []byte(path))]
 		if got := len(row.Clauses[ir.Write]) == 1; got != protected {
 			t.Errorf("%q: protected %t, want %t", path, got, protected)
+		}
+	}
+	// Whoever moves a folder above takes everything in it away from the patterns.
+	for path, kept := range map[string]bool{
+		"/ws/deep": true, "/ws": true, "/w": true, "/w[1]": true, "/w/.actplane": true,
+		"/": false, "/w1": false, "/ws/deep/x": false, "/ws/other": false, "/w/actplane.yaml": false,
+	} {
+		row := compiled.Image.Rows[compiled.Image.Row(dfa.Path, []byte(path))]
+		if got := len(row.Clauses[ir.Unlink]) == 1; got != kept {
+			t.Errorf("%q: cannot be moved %t, want %t", path, got, kept)
 		}
 	}
 }
