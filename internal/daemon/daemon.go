@@ -115,6 +115,9 @@ func Ensure(ctx context.Context, options Options) (*Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	client, err := Connect(ctx, options)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, errors.New("only root may ask the actplane engine; run this with sudo")
+	}
 	if err != nil {
 		client, err = start(ctx, options)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -198,6 +199,42 @@ func TestNoProgram(t *testing.T) {
 	_, err := Ensure(t.Context(), options)
 	if err == nil || !strings.Contains(err.Error(), `run "actplane install"`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A daemon that others may not ask must not look like one that does not start.
+func TestNotForOthers(t *testing.T) {
+	if os.Getenv("ACTPLANE_TEST_SOCKET") != "" {
+		_, err := Ensure(t.Context(), Options{Socket: os.Getenv("ACTPLANE_TEST_SOCKET"), Directory: "/none", NoSystemd: true})
+		if err == nil || !strings.Contains(err.Error(), "only root may ask") {
+			t.Errorf("error %v", err)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("becoming another user needs root")
+	}
+	directory, err := os.MkdirTemp("/tmp", "actplane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(directory)
+	socket, self := filepath.Join(directory, "engine.sock"), filepath.Join(directory, "test")
+	engine := &daemontest.Engine{Answer: api.StatusResponse{Tier: "lsm"}}
+	stop, err := engine.Serve(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	program, err := os.ReadFile(os.Args[0])
+	if err = errors.Join(err, os.WriteFile(self, program, 0o755), os.Chmod(socket, 0o600), os.Chmod(directory, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(self, "-test.run=^TestNotForOthers$")
+	command.Dir, command.Env = "/", []string{"ACTPLANE_TEST_SOCKET=" + socket}
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 
