@@ -91,6 +91,8 @@ type Engine struct {
 	// unread are scopes whose records could not be read, for those who ask what is
 	// enforced; empty once there are no orphans. Guarded by mu.
 	unread []*api.Scope
+	// spoilt are the directories of those that were this version's; guarded by mu.
+	spoilt []string
 	// unnoted is how many scopes may be their owners; guarded by mu.
 	unnoted int
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -81,6 +82,9 @@ func (e *Engine) makeRoom(id string) error {
 
 // stage makes the scope's directory and socket and saves its record.
 func (e *Engine) stage(s *scope) error {
+	e.mu.Lock()
+	e.spoilt = slices.DeleteFunc(e.spoilt, func(dir string) bool { return dir == s.dir }) // it is ours from now on
+	e.mu.Unlock()
 	// A directory without a scope is what a killed daemon left.
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("remove stale scope directory: %w", err)

@@ -60,10 +60,14 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		return
 	}
 	if err != nil {
-		sentence := fmt.Sprintf("scope %q is not taken over: %v", filepath.Base(dir), err)
-		e.problem(sentence)
+		// Not a problem of the engine's: other containers are not told of it.
+		log.WithError(err).Warn("scope is not taken over")
 		e.mu.Lock()
-		e.unread = append(e.unread, &api.Scope{Id: filepath.Base(dir), State: "unknown", Degraded: []string{sentence}})
+		e.unread = append(e.unread, &api.Scope{Id: filepath.Base(dir), State: "unknown",
+			Degraded: []string{"it is not taken over: " + err.Error()}})
+		if !errors.Is(err, errOtherVersion) {
+			e.spoilt = append(e.spoilt, dir)
+		}
 		e.mu.Unlock()
 		return
 	}
@@ -188,16 +192,13 @@ func (e *Engine) reinstall(ctx context.Context, s *scope) error {
 func (e *Engine) sweepOrphans() {
 	e.mu.Lock()
 	orphans := e.orphans
-	explained := len(orphans) <= e.unnoted
+	explained := len(orphans) > 0 && len(orphans) <= e.unnoted
 	for _, s := range e.scopes {
 		if s.orphaned {
 			explained = false // still there
 		}
 	}
 	e.mu.Unlock()
-	if len(orphans) == 0 {
-		return
-	}
 	var left []kernel.Slot
 	for _, slot := range orphans {
 		if !explained && !e.abandoned(slot) {
@@ -215,9 +216,17 @@ func (e *Engine) sweepOrphans() {
 	if explained {
 		e.unnoted = len(left)
 	}
-	if len(left) == 0 {
-		e.unread = nil // nothing is enforced of which there is no record
+	if len(left) > 0 {
+		return
 	}
+	// Nothing is enforced of which there is no record.
+	e.unread = nil
+	for _, dir := range e.spoilt {
+		if e.scopes[filepath.Base(dir)] == nil {
+			os.RemoveAll(dir)
+		}
+	}
+	e.spoilt = nil
 }
 
 // abandoned tells whether a slot's cgroup is gone. When in doubt it is not.

@@ -151,8 +151,8 @@ func TestSpoiltRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.sweep(context.Background())
-	if s := m.list(client)["c"]; m.kernel.count() != 0 || s != nil {
-		t.Errorf("left are %d slots, scope %v", m.kernel.count(), s)
+	if s := m.list(client)["c"]; m.kernel.count() != 0 || s != nil || len(m.directories()) != 0 {
+		t.Errorf("left are %d slots, scope %v, %v", m.kernel.count(), s, m.directories())
 	}
 }
 
@@ -220,8 +220,11 @@ func TestForeignRecordStays(t *testing.T) {
 		t.Errorf("left are %q and %d slots", got, m.kernel.count())
 	}
 	m.prepare(client, "c")
-	if s := m.list(client)["c"]; len(s.Degraded) != 1 || !strings.Contains(s.Degraded[0], "version 99") {
+	if s := m.list(client)["newer"]; s == nil || len(s.Degraded) != 1 || !strings.Contains(s.Degraded[0], "version 99") {
 		t.Errorf("scope is %v", s)
+	}
+	if s := m.list(client)["c"]; len(s.Degraded) != 0 {
+		t.Errorf("another scope is told of it: %v", s)
 	}
 }
 

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,9 @@ import (
 
 // recordVersion is the layout of scope.json. A daemon leaves others alone.
 const recordVersion = 1
+
+// errOtherVersion tells a record that is not ours from one that is spoilt.
+var errOtherVersion = errors.New("of another engine")
 
 // state is where a scope is in its life; the words are the API's.
 type state string
@@ -91,7 +95,7 @@ func loadRecord(dir string) (*record, error) {
 		return nil, fmt.Errorf("load scope: %w", err)
 	}
 	if r.Version != recordVersion {
-		return nil, fmt.Errorf("load scope: scope.json has version %d, this daemon reads %d", r.Version, recordVersion)
+		return nil, fmt.Errorf("load scope: %w: scope.json has version %d, this daemon reads %d", errOtherVersion, r.Version, recordVersion)
 	}
 	if r.ID != filepath.Base(dir) {
 		return nil, fmt.Errorf("load scope: scope.json is of %q", r.ID)
