@@ -133,17 +133,26 @@ func setLimit(l *ir.Limits, name, text string) error {
 	return errors.New("unknown limit")
 }
 
-// parseBytes reads 2GiB, 512m or 1073741824.
+// parseBytes reads 2GiB, 512m or 1073741824, as a policy's limits: KB, MB, GB and
+// TB are powers of 1000.
 func parseBytes(text string) (int64, error) {
 	number := strings.TrimRight(text, "kKmMgGtTiIbB ")
 	unit := strings.ToLower(strings.TrimSpace(text[len(number):]))
-	unit = strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i")
-	shift := slices.Index([]string{"", "k", "m", "g", "t"}, unit)
+	base := 1024.0
+	switch {
+	case unit == "b" || strings.HasSuffix(unit, "ib"):
+		unit = strings.TrimSuffix(strings.TrimSuffix(unit, "b"), "i")
+	case strings.HasSuffix(unit, "b"):
+		unit, base = strings.TrimSuffix(unit, "b"), 1000
+	default:
+		unit = strings.TrimSuffix(unit, "i")
+	}
+	power := slices.Index([]string{"", "k", "m", "g", "t"}, unit)
 	value, err := strconv.ParseFloat(number, 64)
-	if err != nil || shift < 0 || !(value > 0) {
+	if err != nil || power < 0 || !(value > 0) {
 		return 0, errors.New("expected a size, such as 512MiB or 2GiB")
 	}
-	value *= math.Pow(1024, float64(shift))
+	value *= math.Pow(base, float64(power))
 	if value < 1 || value >= math.MaxInt64 {
 		return 0, errors.New("the size is out of range")
 	}
