@@ -21,14 +21,16 @@ snapshot() {
 # bpf_objects: the programs, maps and links that the kernel holds.
 bpf_objects() { python3 "$LIB/bpf_objects.py"; }
 
-# settled FILE: the snapshot is the same as in FILE.
-settled() { snapshot | sort | diff "$1" - > /dev/null; }
+# left FILE: what is there that was not when FILE was made.
+left() { snapshot | sort | comm -13 "$1" -; }
 
-# check_nothing_left NAME FILE: within some seconds, all is as it was in FILE.
+nothing_left() { [ -z "$(left "$1")" ]; }
+
+# check_nothing_left NAME FILE: within some seconds, there is no more than in FILE.
 check_nothing_left() {
-  if eventually 40 settled "$2"; then
+  if eventually 40 nothing_left "$2"; then
     pass "$1"
   else
-    fail "$1" "$(snapshot | sort | diff "$2" -)"
+    fail "$1" "$(left "$2")"
   fi
 }
