@@ -4,6 +4,7 @@ package policy
 
 import (
 	"path"
+	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
@@ -16,7 +17,8 @@ const BuiltIn = "(built in)"
 // change what it is started with next time could widen its policy. The folder is
 // kept as well, as far as it is there for the policy alone. The directories above
 // them and above the workspace keep their names: moving one would give everything
-// in it paths that no pattern has.
+// in it paths that no pattern has. A path that ends in / is a folder, of which only
+// that is asked.
 func protect(program *ir.Program, paths []string) {
 	if len(paths) == 0 {
 		return
@@ -45,6 +47,9 @@ func protect(program *ir.Program, paths []string) {
 		Pos:     BuiltIn,
 	})
 	for _, name := range paths {
+		if strings.HasSuffix(name, "/") {
+			continue
+		}
 		keep(ir.Write, "write", name)
 		if path.Base(path.Dir(name)) == ".actplane" {
 			keep(ir.Write, "write", path.Dir(name))

@@ -16,6 +16,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
 )
@@ -136,7 +137,7 @@ func (c containerFiles) redirected(program *ir.Program) error {
 	return nil
 }
 
-// filePatterns are the texts of all patterns that may be paths.
+// filePatterns are the texts of all patterns of the documents that may be paths.
 func filePatterns(program *ir.Program) []string {
 	var all []string
 	add := func(p ir.Pattern) { all = append(all, strings.TrimPrefix(p.Text, "unix:")) }
@@ -152,6 +153,9 @@ func filePatterns(program *ir.Program) []string {
 		}
 	}
 	for _, clause := range program.Clauses {
+		if clause.Pos == policy.BuiltIn {
+			continue
+		}
 		add(clause.Pattern)
 		for _, target := range clause.Unless.Targets {
 			add(target.Pattern)

@@ -154,7 +154,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		}
 		return plan, nil
 	}
-	if plan.program, err = compile(plan.layers, settings.workspace, policyFiles(settings, plan.layers)); err != nil {
+	if plan.program, err = compile(plan.layers, settings.workspace, kept(spec, settings, plan.layers)); err != nil {
 		return nil, err
 	}
 	files := containerFiles{spec: spec}

@@ -87,10 +87,16 @@ func defaultFiles(settings *settings) []string {
 	}
 }
 
-// policyFiles are all paths in the container from which this start or the next one
-// may read a policy, also those at which there is none now.
-func policyFiles(settings *settings, found []document) []string {
+// kept are all paths in the container from which this start or the next one may
+// read a policy, also those at which there is none now, and the folders that are
+// mounted.
+func kept(spec *spec, settings *settings, found []document) []string {
 	files := defaultFiles(settings)
+	for _, mount := range spec.mounts {
+		if at := destination(mount); isBind(mount) && at != "/" {
+			files = append(files, at+"/")
+		}
+	}
 	for _, document := range found {
 		if document.behind != "" {
 			files = append(files, document.behind)
