@@ -32,7 +32,7 @@
 #define ARGS_SIZE 2048		 /* bytes of argv in a record */
 #define ADDRESS_SIZE 18		 /* 16 bytes of address, 2 of port */
 #define MAX_CGROUP_DEPTH 24	 /* of a scope's own cgroup; below it any depth */
-#define SCRATCHES_PER_CPU 8	 /* programs that can be preempted one by another */
+#define SCRATCHES_PER_CPU 8
 #define RING_SIZE (4 << 20)
 
 /* In the order of package ir. */
@@ -190,6 +190,7 @@ struct scope {
 	__u64 armed[MAX_GATES];
 	__u64 stale[MAX_GATES];
 	__u64 denied, notified, lost;
+	__u64 starved; /* operations refused because there was no memory to decide */
 };
 
 /* Files that mean something to a scope. Apart from struct scope, because the daemon
@@ -236,11 +237,9 @@ struct host {
 	__u32 abi;
 	__u32 strays; /* tasks that were moved out of their scope's cgroup */
 	__u64 next_process;
-	__u64 root_ino; /* the host's root directory */
-	__u32 root_dev;
-	__u32 renames; /* invalidates what was remembered of paths */
+	__u64 root; /* address of the inode of the host's root directory, which stays in memory */
+	__u32 changes; /* renames and freed inodes: invalidates what was remembered of files */
 	__u32 tier;    /* 1 lsm, 2 fmod_ret */
-	__u32 pad;
 };
 
 /* One record of the ring buffer; its object and then its argv follow. */

@@ -36,11 +36,9 @@ type CheckerHost struct {
 	Abi         uint32
 	Strays      uint32
 	NextProcess uint64
-	RootIno     uint64
-	RootDev     uint32
-	Renames     uint32
+	Root        uint64
+	Changes     uint32
 	Tier        uint32
-	Pad         uint32
 }
 
 type CheckerImage struct {
@@ -85,6 +83,8 @@ type CheckerQuery struct {
 	Length  uint32
 	Effect  uint32
 	Clause  uint32
+	Times   uint32
+	Pad     uint32
 	Address [24]uint8
 	_       [4]byte
 }
@@ -102,6 +102,7 @@ type CheckerScope struct {
 	Denied     uint64
 	Notified   uint64
 	Lost       uint64
+	Starved    uint64
 }
 
 type CheckerScopeFiles struct {
@@ -180,6 +181,8 @@ type CheckerThread struct {
 			NameRow uint32
 			Argc    int32
 			Trusted uint32
+			Exempt  uint32
+			Pad     uint32
 		}
 	}
 	LastUse struct {
@@ -189,7 +192,7 @@ type CheckerThread struct {
 		Inode   uint64
 		Labels  uint64
 		Clock   uint64
-		Renames uint32
+		Changes uint32
 		Image   uint32
 		Ops     uint32
 		Pad     uint32
@@ -210,6 +213,7 @@ const (
 	CheckerMapGateRefs         = "gate_refs"
 	CheckerMapHosts            = "hosts"
 	CheckerMapImages           = "images"
+	CheckerMapOwnScratches     = "own_scratches"
 	CheckerMapProcesses        = "processes"
 	CheckerMapQueries          = "queries"
 	CheckerMapRecords          = "records"
@@ -221,7 +225,6 @@ const (
 	CheckerMapThreads          = "threads"
 	CheckerMapTokens           = "tokens"
 	CheckerProgCheckDecide     = "check_decide"
-	CheckerProgCheckNothing    = "check_nothing"
 	CheckerProgCheckRow        = "check_row"
 	CheckerVarTypeOfCandidates = "type_of_candidates"
 	CheckerVarTypeOfClauses    = "type_of_clauses"
@@ -276,9 +279,8 @@ type CheckerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type CheckerProgramSpecs struct {
-	CheckDecide  *ebpf.ProgramSpec `ebpf:"check_decide"`
-	CheckNothing *ebpf.ProgramSpec `ebpf:"check_nothing"`
-	CheckRow     *ebpf.ProgramSpec `ebpf:"check_row"`
+	CheckDecide *ebpf.ProgramSpec `ebpf:"check_decide"`
+	CheckRow    *ebpf.ProgramSpec `ebpf:"check_row"`
 }
 
 // CheckerMapSpecs contains maps before they are loaded into the kernel.
@@ -294,6 +296,7 @@ type CheckerMapSpecs struct {
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Queries        *ebpf.MapSpec `ebpf:"queries"`
 	Records        *ebpf.MapSpec `ebpf:"records"`
@@ -350,6 +353,7 @@ type CheckerMaps struct {
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Queries        *ebpf.Map `ebpf:"queries"`
 	Records        *ebpf.Map `ebpf:"records"`
@@ -373,6 +377,7 @@ func (m *CheckerMaps) Close() error {
 		m.GateRefs,
 		m.Hosts,
 		m.Images,
+		m.OwnScratches,
 		m.Processes,
 		m.Queries,
 		m.Records,
@@ -405,15 +410,13 @@ type CheckerVariables struct {
 //
 // It can be passed to LoadCheckerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CheckerPrograms struct {
-	CheckDecide  *ebpf.Program `ebpf:"check_decide"`
-	CheckNothing *ebpf.Program `ebpf:"check_nothing"`
-	CheckRow     *ebpf.Program `ebpf:"check_row"`
+	CheckDecide *ebpf.Program `ebpf:"check_decide"`
+	CheckRow    *ebpf.Program `ebpf:"check_row"`
 }
 
 func (p *CheckerPrograms) Close() error {
 	return _CheckerClose(
 		p.CheckDecide,
-		p.CheckNothing,
 		p.CheckRow,
 	)
 }

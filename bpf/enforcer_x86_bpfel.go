@@ -63,11 +63,9 @@ type EnforcerHost struct {
 	Abi         uint32
 	Strays      uint32
 	NextProcess uint64
-	RootIno     uint64
-	RootDev     uint32
-	Renames     uint32
+	Root        uint64
+	Changes     uint32
 	Tier        uint32
-	Pad         uint32
 }
 
 type EnforcerImage struct {
@@ -172,6 +170,7 @@ type EnforcerScope struct {
 	Denied     uint64
 	Notified   uint64
 	Lost       uint64
+	Starved    uint64
 }
 
 type EnforcerScopeFiles struct {
@@ -209,6 +208,8 @@ type EnforcerThread struct {
 			NameRow uint32
 			Argc    int32
 			Trusted uint32
+			Exempt  uint32
+			Pad     uint32
 		}
 	}
 	LastUse struct {
@@ -218,7 +219,7 @@ type EnforcerThread struct {
 		Inode   uint64
 		Labels  uint64
 		Clock   uint64
-		Renames uint32
+		Changes uint32
 		Image   uint32
 		Ops     uint32
 		Pad     uint32
@@ -239,6 +240,7 @@ const (
 	EnforcerMapGateRefs              = "gate_refs"
 	EnforcerMapHosts                 = "hosts"
 	EnforcerMapImages                = "images"
+	EnforcerMapOwnScratches          = "own_scratches"
 	EnforcerMapProcesses             = "processes"
 	EnforcerMapRecords               = "records"
 	EnforcerMapRows                  = "rows"
@@ -254,6 +256,8 @@ const (
 	EnforcerProgLsmFileOpen          = "lsm_file_open"
 	EnforcerProgLsmFilePermission    = "lsm_file_permission"
 	EnforcerProgLsmFileTruncate      = "lsm_file_truncate"
+	EnforcerProgLsmInodeFreeSecurity = "lsm_inode_free_security"
+	EnforcerProgLsmInodeRemoveAcl    = "lsm_inode_remove_acl"
 	EnforcerProgLsmInodeRemovexattr  = "lsm_inode_removexattr"
 	EnforcerProgLsmInodeSetAcl       = "lsm_inode_set_acl"
 	EnforcerProgLsmInodeSetattr      = "lsm_inode_setattr"
@@ -282,6 +286,8 @@ const (
 	EnforcerProgModFileOpen          = "mod_file_open"
 	EnforcerProgModFilePermission    = "mod_file_permission"
 	EnforcerProgModFileTruncate      = "mod_file_truncate"
+	EnforcerProgModInodeFreeSecurity = "mod_inode_free_security"
+	EnforcerProgModInodeRemoveAcl    = "mod_inode_remove_acl"
 	EnforcerProgModInodeRemovexattr  = "mod_inode_removexattr"
 	EnforcerProgModInodeSetAcl       = "mod_inode_set_acl"
 	EnforcerProgModInodeSetattr      = "mod_inode_setattr"
@@ -367,6 +373,8 @@ type EnforcerProgramSpecs struct {
 	LsmFileOpen          *ebpf.ProgramSpec `ebpf:"lsm_file_open"`
 	LsmFilePermission    *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
 	LsmFileTruncate      *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
+	LsmInodeFreeSecurity *ebpf.ProgramSpec `ebpf:"lsm_inode_free_security"`
+	LsmInodeRemoveAcl    *ebpf.ProgramSpec `ebpf:"lsm_inode_remove_acl"`
 	LsmInodeRemovexattr  *ebpf.ProgramSpec `ebpf:"lsm_inode_removexattr"`
 	LsmInodeSetAcl       *ebpf.ProgramSpec `ebpf:"lsm_inode_set_acl"`
 	LsmInodeSetattr      *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr"`
@@ -395,6 +403,8 @@ type EnforcerProgramSpecs struct {
 	ModFileOpen          *ebpf.ProgramSpec `ebpf:"mod_file_open"`
 	ModFilePermission    *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
 	ModFileTruncate      *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
+	ModInodeFreeSecurity *ebpf.ProgramSpec `ebpf:"mod_inode_free_security"`
+	ModInodeRemoveAcl    *ebpf.ProgramSpec `ebpf:"mod_inode_remove_acl"`
 	ModInodeRemovexattr  *ebpf.ProgramSpec `ebpf:"mod_inode_removexattr"`
 	ModInodeSetAcl       *ebpf.ProgramSpec `ebpf:"mod_inode_set_acl"`
 	ModInodeSetattr      *ebpf.ProgramSpec `ebpf:"mod_inode_setattr"`
@@ -436,6 +446,7 @@ type EnforcerMapSpecs struct {
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Records        *ebpf.MapSpec `ebpf:"records"`
 	Rows           *ebpf.MapSpec `ebpf:"rows"`
@@ -491,6 +502,7 @@ type EnforcerMaps struct {
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Records        *ebpf.Map `ebpf:"records"`
 	Rows           *ebpf.Map `ebpf:"rows"`
@@ -513,6 +525,7 @@ func (m *EnforcerMaps) Close() error {
 		m.GateRefs,
 		m.Hosts,
 		m.Images,
+		m.OwnScratches,
 		m.Processes,
 		m.Records,
 		m.Rows,
@@ -550,6 +563,8 @@ type EnforcerPrograms struct {
 	LsmFileOpen          *ebpf.Program `ebpf:"lsm_file_open"`
 	LsmFilePermission    *ebpf.Program `ebpf:"lsm_file_permission"`
 	LsmFileTruncate      *ebpf.Program `ebpf:"lsm_file_truncate"`
+	LsmInodeFreeSecurity *ebpf.Program `ebpf:"lsm_inode_free_security"`
+	LsmInodeRemoveAcl    *ebpf.Program `ebpf:"lsm_inode_remove_acl"`
 	LsmInodeRemovexattr  *ebpf.Program `ebpf:"lsm_inode_removexattr"`
 	LsmInodeSetAcl       *ebpf.Program `ebpf:"lsm_inode_set_acl"`
 	LsmInodeSetattr      *ebpf.Program `ebpf:"lsm_inode_setattr"`
@@ -578,6 +593,8 @@ type EnforcerPrograms struct {
 	ModFileOpen          *ebpf.Program `ebpf:"mod_file_open"`
 	ModFilePermission    *ebpf.Program `ebpf:"mod_file_permission"`
 	ModFileTruncate      *ebpf.Program `ebpf:"mod_file_truncate"`
+	ModInodeFreeSecurity *ebpf.Program `ebpf:"mod_inode_free_security"`
+	ModInodeRemoveAcl    *ebpf.Program `ebpf:"mod_inode_remove_acl"`
 	ModInodeRemovexattr  *ebpf.Program `ebpf:"mod_inode_removexattr"`
 	ModInodeSetAcl       *ebpf.Program `ebpf:"mod_inode_set_acl"`
 	ModInodeSetattr      *ebpf.Program `ebpf:"mod_inode_setattr"`
@@ -614,6 +631,8 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmFileOpen,
 		p.LsmFilePermission,
 		p.LsmFileTruncate,
+		p.LsmInodeFreeSecurity,
+		p.LsmInodeRemoveAcl,
 		p.LsmInodeRemovexattr,
 		p.LsmInodeSetAcl,
 		p.LsmInodeSetattr,
@@ -642,6 +661,8 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModFileOpen,
 		p.ModFilePermission,
 		p.ModFileTruncate,
+		p.ModInodeFreeSecurity,
+		p.ModInodeRemoveAcl,
 		p.ModInodeRemovexattr,
 		p.ModInodeSetAcl,
 		p.ModInodeSetattr,

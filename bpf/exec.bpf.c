@@ -194,10 +194,11 @@ static __always_inline void judge_level(struct act *act, struct thread *thread,
 		refuse(act, OP_EXEC, REASON_NO_MEMORY);
 		return;
 	}
+	level.exempt = known && same_file(BPF_CORE_READ(bprm, file, f_inode), &known->guest);
 	BOUND(number, 7);
 	if (number < MAX_EXEC_LEVELS)
 		thread->exec.level[number] = level;
-	if (known && same_file(BPF_CORE_READ(bprm, file, f_inode), &known->guest))
+	if (level.exempt)
 		return;
 	decide(act, level.row, OP_EXEC, args_mode());
 	decide(act, level.name_row, OP_EXEC, args_mode());
@@ -301,6 +302,8 @@ __noinline int second_look(struct act *act, s32 argc, u64 number)
 		refuse(act, OP_EXEC, REASON_ARGS_UNREADABLE);
 		return 0;
 	}
+	if (level.exempt)
+		return 0;
 	decide(act, level.row, OP_EXEC, ARGS_ONLY);
 	decide(act, level.name_row, OP_EXEC, ARGS_ONLY);
 	if (thread->exec.args_read && !denied(act))
@@ -329,6 +332,47 @@ __noinline int commit_level(struct act *act, u64 number)
 	return 0;
 }
 
+struct fd_walk {
+	struct act *act;
+	struct file **files;
+};
+
+static long fd_step(u64 step, struct fd_walk *walk)
+{
+	struct file **slot = walk->files + step, *file = NULL;
+	struct act *act = walk->act;
+	struct vfsmount *mount;
+	struct inode *inode;
+	u32 at;
+
+	bpf_probe_read_kernel(&file, sizeof(file), slot);
+	if (!file || !act)
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	mount = BPF_CORE_READ(file, f_path.mnt);
+	if (inode_type(inode) != S_IFREG || is_internal(mount))
+		return 0;
+	at = render(act->scratch, (u64)mount, (u64)BPF_CORE_READ(file, f_path.dentry));
+	mark_file(act, (u64)inode,
+		  row_sources(act->image, path_row(act->image, act->scratch, at, START_PATH)), 0);
+	return 0;
+}
+
+#define MAX_INHERITED 1024 /* descriptors that are looked at */
+
+/* inherit_files gives the files that a process brings into the scope the labels that
+ * their paths have: it will read them without opening them. */
+__noinline int inherit_files(struct act *act)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	u32 count = BPF_CORE_READ(table, max_fds);
+	struct fd_walk walk = { .act = act, .files = BPF_CORE_READ(table, fd) };
+
+	bpf_loop(count < MAX_INHERITED ? count : MAX_INHERITED, fd_step, &walk, 0);
+	return 0;
+}
+
 static __always_inline void complete(struct act *act, struct thread *thread,
 				     struct linux_binprm *bprm)
 {
@@ -337,6 +381,8 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 
 	if (process)
 		process->pending_count = 0;
+	if (in_setup(act))
+		inherit_files(act);
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
 		if (i >= thread->exec.levels || denied(act))
 			break;

@@ -69,7 +69,7 @@ static __always_inline bool use_now(struct act *act, struct file *file, u32 ops,
 	now->mount = (u64)BPF_CORE_READ(file, f_path.mnt);
 	now->labels = act->labels;
 	now->clock = scope->clock;
-	now->renames = host->renames;
+	now->changes = host->changes;
 	now->image = act->image;
 	now->ops = ops;
 	return true;
@@ -94,7 +94,7 @@ static __always_inline bool remembered(struct act *act, struct file *file, u32 o
 	last = &thread->last_use;
 	return now.inode == last->inode && now.dentry == last->dentry && now.mount == last->mount &&
 	       now.labels == last->labels && now.clock == last->clock &&
-	       now.renames == last->renames && now.image == last->image && !(ops & ~last->ops);
+	       now.changes == last->changes && now.image == last->image && !(ops & ~last->ops);
 }
 
 /* flow moves labels between process and file after an allowed open. */
@@ -228,6 +228,29 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 	return end(&act);
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))
+
+/* What was remembered of an inode must not hold for the next one at its address. */
+static __always_inline void forget_inodes(void)
+{
+	struct host *host = host_state();
+
+	if (host)
+		__sync_fetch_and_add(&host->changes, 1);
+}
+
+SEC("lsm/inode_free_security")
+int BPF_PROG(lsm_inode_free_security, struct inode *inode)
+{
+	forget_inodes();
+	return 0;
+}
+
+SEC("fentry/security_inode_free")
+int BPF_PROG(mod_inode_free_security, struct inode *inode)
+{
+	forget_inodes();
+	return 0;
+}
 
 #define PROT_EXEC 4
 

@@ -29,6 +29,7 @@ static __always_inline u16 inode_type(struct inode *inode)
 	return BPF_CORE_READ(inode, i_mode) & S_IFMT;
 }
 
+#define MQUEUE_MAGIC 0x19800202
 #define MNT_NS_INTERNAL (-22L) /* ERR_PTR(-EINVAL), fs/mount.h */
 
 /* is_internal tells a mount of the kernel's own: pipes, sockets, memfds, anonymous
@@ -37,8 +38,11 @@ static __always_inline u16 inode_type(struct inode *inode)
 static __always_inline bool is_internal(struct vfsmount *vfsmount)
 {
 	struct mount *mount = (void *)vfsmount - bpf_core_field_offset(struct mount, mnt);
+	long ns = (long)BPF_CORE_READ(mount, mnt_ns);
 
-	return (long)BPF_CORE_READ(mount, mnt_ns) == MNT_NS_INTERNAL;
+	/* Message queues have a mount of the kernel's own that is in no namespace. */
+	return ns == MNT_NS_INTERNAL ||
+	       (!ns && BPF_CORE_READ(vfsmount, mnt_sb, s_magic) == MQUEUE_MAGIC);
 }
 
 /* same_file compares with a file that the daemon named: it cannot ask for the
@@ -168,66 +172,75 @@ static __always_inline bool is_below(struct vfsmount *mount, struct dentry *dent
 
 struct mount_search {
 	struct dentry *dentry;
-	struct list_head *head, *next;
+	void *ns;
+	void *next; /* a list entry, or from 6.17 on a mount */
+	void *head;
+	u32 skip; /* matches to pass over */
 	struct vfsmount *found;
 };
 
+static __always_inline struct mount *next_mount(struct mount_search *search)
+{
+	void *next = search->next;
+	struct mount *mount;
+
+	if (bpf_core_field_exists(struct mount___linked, mnt_next_for_sb)) {
+		struct mount___linked *linked = next;
+
+		if (linked)
+			search->next = BPF_CORE_READ(linked, mnt_next_for_sb);
+		return next;
+	}
+	if (!next || next == search->head)
+		return NULL;
+	mount = next - bpf_core_field_offset(struct mount, mnt_instance);
+	search->next = BPF_CORE_READ(mount, mnt_instance.next);
+	return mount;
+}
+
 static long mount_step(u64 step, struct mount_search *search)
 {
-	struct list_head *next = search->next;
-	u32 child = bpf_core_field_offset(struct mount, mnt_child);
-	u32 offset = bpf_core_field_offset(struct mount, mnt);
-	struct vfsmount *mount;
+	struct mount *mount = next_mount(search);
+	struct vfsmount *vfsmount;
 
-	if (next == search->head)
+	if (!mount)
 		return 1;
-	mount = (void *)next - child + offset;
-	if (is_below(mount, search->dentry)) {
-		search->found = mount;
-		return 1;
+	vfsmount = (void *)mount + bpf_core_field_offset(struct mount, mnt);
+	if ((void *)BPF_CORE_READ(mount, mnt_ns) != search->ns ||
+	    !is_below(vfsmount, search->dentry))
+		return 0;
+	if (search->skip) {
+		search->skip--;
+		return 0;
 	}
-	search->next = BPF_CORE_READ(next, next);
-	return 0;
+	search->found = vfsmount;
+	return 1;
 }
 
-/*
- * namespace_root returns the mount that processes see as /. On some kernels the
- * namespace begins with an empty file system that this one is mounted over.
- */
-static __always_inline struct mount *namespace_root(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct mount *root = BPF_CORE_READ(task, nsproxy, mnt_ns, root);
-	struct list_head *first = BPF_CORE_READ(root, mnt_mounts.next);
-	u32 child = bpf_core_field_offset(struct mount, mnt_child);
-	struct mount *above = (void *)first - child;
-
-	if (BPF_CORE_READ(above, mnt_parent) == root &&
-	    BPF_CORE_READ(above, mnt_mountpoint) == BPF_CORE_READ(root, mnt.mnt_root))
-		return above;
-	return root;
-}
+#define MAX_MOUNTS 4096 /* of one file system, on the whole host */
 
 /*
- * mount_of finds a mount of the current task's namespace that shows a dentry: the
- * hooks of xattrs and times get no mount. It looks at the namespace's root and at
- * what is mounted directly on it. 0: the file is not in this namespace, such as
+ * mount_of finds a mount of the current task's namespace that shows a dentry, after
+ * SKIP others: the hooks of xattrs and times get no mount. 0: there is none, as for
  * the layer that overlayfs passes the same call on to.
  */
-__noinline u64 mount_of(u64 of)
+__noinline u64 mount_of(u64 of, u32 skip)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct dentry *dentry = (void *)of;
-	struct mount *root = namespace_root();
-	u32 offset = bpf_core_field_offset(struct mount, mnt);
-	u32 mounts = bpf_core_field_offset(struct mount, mnt_mounts);
-	struct vfsmount *mount = (void *)root + offset;
-	struct mount_search search = { .dentry = dentry };
+	struct super_block *sb = BPF_CORE_READ(dentry, d_sb);
+	struct mount_search search = { .dentry = dentry, .skip = skip };
 
-	if (is_below(mount, dentry))
-		return (u64)mount;
-	search.head = (void *)root + mounts;
-	search.next = BPF_CORE_READ(root, mnt_mounts.next);
-	bpf_loop(MAX_PATH_DEPTH, mount_step, &search, 0);
+	search.ns = BPF_CORE_READ(task, nsproxy, mnt_ns);
+	if (bpf_core_field_exists(struct mount___linked, mnt_next_for_sb)) {
+		struct super_block___linked *linked = (void *)sb;
+
+		search.next = BPF_CORE_READ(linked, s_mounts);
+	} else {
+		search.head = (void *)sb + bpf_core_field_offset(struct super_block, s_mounts);
+		search.next = BPF_CORE_READ(sb, s_mounts.next);
+	}
+	bpf_loop(MAX_MOUNTS, mount_step, &search, 0);
 	return (u64)search.found;
 }
 

@@ -58,16 +58,24 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-/* A pool of buffers, too large for the stack. Per CPU would not do, since another
- * task can run on this CPU in the middle of a program; task storage would not
- * either, since 11 KiB are not always to be had without waiting. The loader sets
- * the size: SCRATCHES_PER_CPU for each possible CPU. */
+/* A pool of buffers, too large for the stack: one per CPU would not do, since another
+ * task can run on this CPU in the middle of a program. The loader sets the size:
+ * SCRATCHES_PER_CPU for each possible CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SCRATCHES_PER_CPU);
 	__type(key, u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+/* A buffer of the thread's own, for when the pool is dry: kernels that preempt can
+ * have any number of threads in the middle of a program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct scratch);
+} own_scratches SEC(".maps");
 
 /* Labels and marks of files, by identity and scope. When it is full, the scope
  * is saturated: a file without an entry then counts as carrying every label. */

@@ -27,23 +27,28 @@ static __always_inline bool opening(void)
 	       number == X86_OPENAT2;
 }
 
-/* judge_name is an event that changes a name or its attributes. The sources of the
- * name stick to the file under every other name, and so do MARKS. */
-__noinline int judge_name(struct act *act, u64 mount, u64 dentry, u32 ops, u32 marks)
+/* judge_name decides on an event that changes a name or its attributes, and returns
+ * the name's row. */
+__noinline u32 judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 {
-	struct dentry *name = (void *)dentry;
-	u64 inode, sources;
 	u32 row;
 
 	if (!act)
-		return 0;
+		return ROW_UNKNOWN;
 	row = locate(act, mount, dentry);
 	judge(act, row, ops);
-	if (denied(act))
+	return row;
+}
+
+/* commit_name is what it does when it is allowed. The sources of the name stick to
+ * the file under every other name, and so do MARKS. */
+__noinline int commit_name(struct act *act, u64 dentry, u32 row, u32 ops, u32 marks)
+{
+	struct dentry *name = (void *)dentry;
+
+	if (!act)
 		return 0;
-	inode = (u64)BPF_CORE_READ(name, d_inode);
-	sources = row_sources(act->image, row);
-	mark_file(act, inode, sources, marks);
+	mark_file(act, (u64)BPF_CORE_READ(name, d_inode), row_sources(act->image, row), marks);
 	move_all_gates(act, row, ops);
 	return 0;
 }
@@ -52,10 +57,13 @@ static __always_inline bool change_name(u64 mount, u64 dentry, u32 ops, u32 mark
 {
 	struct act act = {};
 	bool refused;
+	u32 row;
 
 	if (!begin(&act, &refused))
 		return refused;
-	judge_name(&act, mount, dentry, ops, marks);
+	row = judge_name(&act, mount, dentry, ops);
+	if (!denied(&act))
+		commit_name(&act, dentry, row, ops, marks);
 	return end(&act);
 }
 
@@ -136,30 +144,12 @@ static __always_inline bool on_file_truncate(struct file *file)
 }
 TWIN(file_truncate, (struct file * file), (file))
 
-/* The file under a name also gets the sources of another one, NAME. */
-__noinline int carry_sources(struct act *act, u64 mount, u64 name, u64 file)
+/* carry_sources: the file under a name also gets the sources of another one, ROW's. */
+static __always_inline void carry_sources(struct act *act, u64 file, u32 row)
 {
 	struct dentry *dentry = (void *)file;
-	u64 inode, sources;
 
-	if (!act)
-		return 0;
-	inode = (u64)BPF_CORE_READ(dentry, d_inode);
-	sources = row_sources(act->image, locate(act, mount, name));
-	if (sources && inode)
-		mark_file(act, inode, sources, 0);
-	return 0;
-}
-
-static __always_inline bool sources_follow(u64 mount, u64 name, u64 file)
-{
-	struct act act = {};
-	bool refused;
-
-	if (!begin(&act, &refused))
-		return refused;
-	carry_sources(&act, mount, name, file);
-	return end(&act);
+	mark_file(act, (u64)BPF_CORE_READ(dentry, d_inode), row_sources(act->image, row), 0);
 }
 
 /* between reports on the first of two names; false: it is refused. */
@@ -181,44 +171,57 @@ static __always_inline bool on_path_link(struct dentry *old, const struct path *
 {
 	u64 mount = (u64)BPF_CORE_READ(dir, mnt);
 	u64 from = number_of(old), to = number_of(new);
+	u32 from_row, to_row = ROW_NONE;
 	struct act act = {};
 	bool refused;
 
 	if (!begin(&act, &refused))
 		return refused;
-	judge_name(&act, mount, from, BIT(OP_WRITE), FILE_NAMED);
+	from_row = judge_name(&act, mount, from, BIT(OP_WRITE));
 	if (between(&act))
-		judge_name(&act, mount, to, BIT(OP_WRITE), 0);
-	refused = end(&act);
-	return refused || sources_follow(mount, to, from);
+		to_row = judge_name(&act, mount, to, BIT(OP_WRITE));
+	if (!denied(&act)) {
+		commit_name(&act, from, from_row, BIT(OP_WRITE), FILE_NAMED);
+		commit_name(&act, to, to_row, BIT(OP_WRITE), 0);
+		carry_sources(&act, from, to_row);
+	}
+	return end(&act);
 }
 TWIN(path_link, (struct dentry * old, const struct path *dir, struct dentry *new), (old, dir, new))
+
+/* commit_rename is what a rename does when both names allow it. */
+static __always_inline void commit_rename(struct act *act, u64 from, u64 to, u32 from_row,
+					  u32 to_row, u32 over, bool exchange)
+{
+	commit_name(act, from, from_row, BIT(OP_WRITE) | BIT(OP_UNLINK), FILE_NAMED);
+	commit_name(act, to, to_row, over, exchange ? FILE_NAMED : 0);
+	carry_sources(act, from, to_row);
+	if (exchange)
+		carry_sources(act, to, from_row);
+}
 
 static __always_inline bool on_path_rename(const struct path *new_dir, struct dentry *old,
 					   struct dentry *new, unsigned int flags)
 {
 	u64 mount = (u64)BPF_CORE_READ(new_dir, mnt);
 	u64 from = number_of(old), to = number_of(new);
+	u32 over = BIT(OP_WRITE), from_row, to_row = ROW_NONE;
 	struct host *host = host_state();
 	struct act act = {};
-	u32 over = BIT(OP_WRITE);
 	bool refused;
 
 	if (host)
-		__sync_fetch_and_add(&host->renames, 1);
+		__sync_fetch_and_add(&host->changes, 1);
 	if (!begin(&act, &refused))
 		return refused;
 	if (BPF_CORE_READ(new, d_inode))
 		over |= BIT(OP_UNLINK); /* the file that has this name loses it */
-	judge_name(&act, mount, from, BIT(OP_WRITE) | BIT(OP_UNLINK), FILE_NAMED);
+	from_row = judge_name(&act, mount, from, BIT(OP_WRITE) | BIT(OP_UNLINK));
 	if (between(&act))
-		judge_name(&act, mount, to, over, flags & RENAME_EXCHANGE ? FILE_NAMED : 0);
-	refused = end(&act);
-	if (refused)
-		return true;
-	if (flags & RENAME_EXCHANGE && sources_follow(mount, from, to))
-		return true;
-	return sources_follow(mount, to, from);
+		to_row = judge_name(&act, mount, to, over);
+	if (!denied(&act))
+		commit_rename(&act, from, to, from_row, to_row, over, flags & RENAME_EXCHANGE);
+	return end(&act);
 }
 TWIN(path_rename,
      (const struct path *old_dir, struct dentry *old, const struct path *new_dir,
@@ -242,17 +245,28 @@ static __always_inline bool on_file_fcntl(struct file *file, unsigned int comman
 TWIN(file_fcntl, (struct file * file, unsigned int command, unsigned long argument),
      (file, command, argument))
 
-/* change_attribute: the hooks of xattrs and times get no mount. */
+#define MAX_NAMES 4 /* mounts that show one file */
+
+/*
+ * change_attribute: the hooks of xattrs and times get no mount, so every path that
+ * the file has in this namespace is asked. Without any it is the layer that overlayfs
+ * passes the same call on to; with too many, a path that is not known.
+ */
 static __always_inline bool change_attribute(struct dentry *dentry)
 {
 	u64 name, mount;
 
-	if (!marked())
+	if (!marked() && !strays())
 		return false;
 	name = number_of(dentry);
-	mount = mount_of(name);
-	/* Without one: overlayfs passes the same call on to its layer. */
-	return mount && change_name(mount, name, BIT(OP_WRITE), 0);
+	for (u32 i = 0; i < MAX_NAMES; i++) {
+		mount = mount_of(name, i);
+		if (!mount)
+			return false;
+		if (change_name(mount, name, BIT(OP_WRITE), 0))
+			return true;
+	}
+	return mount_of(name, MAX_NAMES) && change_name(0, name, BIT(OP_WRITE), 0);
 }
 
 /* Times only: the rest of the attributes have hooks with a path. */
@@ -295,3 +309,10 @@ static __always_inline bool on_inode_set_acl(struct dentry *dentry)
 	return change_attribute(dentry);
 }
 TWIN(inode_set_acl, (void *idmap, struct dentry *dentry), (dentry))
+
+/* From 6.2 on. */
+static __always_inline bool on_inode_remove_acl(struct dentry *dentry)
+{
+	return change_attribute(dentry);
+}
+TWIN(inode_remove_acl, (void *idmap, struct dentry *dentry), (dentry))

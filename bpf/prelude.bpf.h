@@ -36,6 +36,8 @@ struct exec_level {
 	u32 name_row; /* by the name invoked */
 	s32 argc;     /* the kernel's count at this level */
 	u32 trusted;  /* may arm gates and count as lineage */
+	u32 exempt;   /* the guest: the rules do not apply to it */
+	u32 pad;
 };
 
 struct exec_state {
@@ -54,7 +56,7 @@ struct exec_state {
 struct last_use {
 	u64 dentry, mount, inode;
 	u64 labels, clock;
-	u32 renames, image;
+	u32 changes, image;
 	u32 ops; /* bit set */
 	u32 pad;
 };

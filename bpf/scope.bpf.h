@@ -74,8 +74,17 @@ __noinline int slot_by_cgroup(void)
 	return 0;
 }
 
-/* adopt makes a process of a scope out of a task that came from outside of every
- * scope: runc's init, or runc's exec. It is in setup. */
+/* past_setup tells whether a process has a state and is past its setup. */
+static __always_inline bool past_setup(struct process *process)
+{
+	return process && process->generation && !(process->flags & PROCESS_SETUP);
+}
+
+/*
+ * adopt makes a process of a scope out of a task that came from outside of every
+ * scope: runc's init, or runc's exec. It is in setup. A child of a process of the
+ * scope did not come from outside, even if it has no state: NULL, which refuses it.
+ */
 static __always_inline struct process *adopt(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -84,7 +93,7 @@ static __always_inline struct process *adopt(void)
 	struct scope *scope;
 	u32 slot = slot_by_cgroup();
 
-	if (!slot || !host)
+	if (!slot || !host || past_setup(process_of(task->group_leader->real_parent)))
 		return NULL;
 	slot--;
 	scope = bpf_map_lookup_elem(&scopes, &slot);
@@ -92,8 +101,8 @@ static __always_inline struct process *adopt(void)
 		return NULL;
 	process = bpf_task_storage_get(&processes, task->group_leader, NULL,
 				       BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!process)
-		return NULL;
+	if (!process || process->generation)
+		return process;
 	process->scope = slot;
 	process->flags = PROCESS_SETUP;
 	process->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
@@ -168,19 +177,18 @@ static __always_inline struct scope_files *files_of(struct act *act)
 
 /*
  * leaves_setup tells whether an exec now would end the setup: when the task's root
- * is no longer the host's. Where a scope keeps the host's root, any exec does.
+ * is no longer the host's. Where a scope keeps the host's root, any exec does. Inode
+ * numbers would not do: all subvolumes of btrfs have a root of the same number.
  */
 static __always_inline bool leaves_setup(struct act *act)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct host *host = host_state();
 	struct scope *scope = scope_at(act->slot);
-	struct inode *root = BPF_CORE_READ(task, fs, root.dentry, d_inode);
 
 	if (!host || !scope || scope->flags & SCOPE_HOST_ROOT)
 		return true;
-	return BPF_CORE_READ(root, i_ino) != host->root_ino ||
-	       BPF_CORE_READ(root, i_sb, s_dev) != host->root_dev;
+	return (u64)BPF_CORE_READ(task, fs, root.dentry, d_inode) != host->root;
 }
 
 /* thread_state returns the current thread's memory; NULL: there is none, deny. */
@@ -190,15 +198,28 @@ static __always_inline struct thread *thread_state(void)
 				    BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+#define OWN_SCRATCH 0xffffffff
+
 static __always_inline struct scratch *scratch_at(u32 number)
 {
 	u32 index = number - 1;
 
+	if (number == OWN_SCRATCH)
+		return bpf_task_storage_get(&own_scratches, bpf_get_current_task_btf(), NULL,
+					    BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return bpf_map_lookup_elem(&scratches, &index);
 }
 
-/* acquire takes a buffer from the pool for the rest of the program; release gives
- * it back. False: all are taken by programs that were preempted here; deny. */
+static __always_inline void count_starved(struct act *act)
+{
+	struct scope *scope = scope_at(act->slot);
+
+	if (scope)
+		__sync_fetch_and_add(&scope->starved, 1);
+}
+
+/* acquire takes a buffer for the rest of the program; release gives it back. False:
+ * there is none, deny. */
 static __always_inline bool acquire(struct act *act)
 {
 	u32 first = bpf_get_smp_processor_id() * SCRATCHES_PER_CPU;
@@ -211,6 +232,10 @@ static __always_inline bool acquire(struct act *act)
 			return true;
 		}
 	}
+	act->scratch = OWN_SCRATCH;
+	if (scratch_at(OWN_SCRATCH))
+		return true;
+	count_starved(act);
 	return false;
 }
 

@@ -209,6 +209,9 @@ static __always_inline void judge_unix(struct act *act, struct sock *peer, u32 o
 		act->object_kind = OBJECT_PATH;
 		act->object =
 			render(act->scratch, (u64)BPF_CORE_READ(other, path.mnt), (u64)dentry);
+		/* One that was bound elsewhere, and is mounted here. */
+		if (act->object == NO_PATH)
+			act->object = render(act->scratch, mount_of((u64)dentry, 0), (u64)dentry);
 		row = path_row(act->image, act->scratch, act->object, START_UNIX);
 	} else if (address) {
 		row = abstract_row(act, (u64)address);

@@ -6,6 +6,7 @@
 
 #define SIGNAL_GROUP_EXIT 4
 #define CLONE_THREAD 0x10000
+#define PTRACE_MODE_NOAUDIT 4
 
 /*
  * A new process gets its parent's state before it can run, wherever it was cloned
@@ -111,7 +112,7 @@ int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path, struct 
 
 /* A process in setup still has the host's files open, and what is outside of the
  * scope is not for the scope's processes to look into. */
-static __always_inline bool on_ptrace_access_check(struct task_struct *target)
+static __always_inline bool on_ptrace_access_check(struct task_struct *target, unsigned int mode)
 {
 	struct act act = {};
 	struct process *other;
@@ -123,9 +124,13 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target)
 	if (!other || other->scope != act.slot || other->generation != act.generation ||
 	    other->flags & PROCESS_SETUP)
 		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
+	if (mode & PTRACE_MODE_NOAUDIT) { /* nobody meant to: a look at /proc/PID/stat */
+		release(&act);
+		return denied(&act);
+	}
 	return end(&act);
 }
-TWIN(ptrace_access_check, (struct task_struct * target, unsigned int mode), (target))
+TWIN(ptrace_access_check, (struct task_struct * target, unsigned int mode), (target, mode))
 
 /* The marker of a scope's cgroup; see marked. */
 SEC("cgroup/sysctl")
@@ -142,12 +147,10 @@ SEC("syscall")
 int note_host_root(void *unused)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct inode *root = BPF_CORE_READ(task, fs, root.dentry, d_inode);
 	struct host *host = host_state();
 
 	if (!host)
 		return 1;
-	host->root_ino = BPF_CORE_READ(root, i_ino);
-	host->root_dev = BPF_CORE_READ(root, i_sb, s_dev);
+	host->root = (u64)BPF_CORE_READ(task, fs, root.dentry, d_inode);
 	return 0;
 }

@@ -68,9 +68,17 @@ struct qstr {
 	const unsigned char *name;
 };
 
+struct mount;
+
 struct super_block {
 	u32 s_dev;
 	unsigned long s_magic;
+	struct list_head s_mounts;
+};
+
+/* From 6.17 on. */
+struct super_block___linked {
+	struct mount *s_mounts;
 };
 
 struct inode {
@@ -102,7 +110,13 @@ struct mount {
 	struct vfsmount mnt;
 	struct list_head mnt_mounts;
 	struct list_head mnt_child;
+	struct list_head mnt_instance;
 	struct mnt_namespace *mnt_ns;
+};
+
+/* From 6.17 on. */
+struct mount___linked {
+	struct mount *mnt_next_for_sb;
 };
 
 struct path {
@@ -131,6 +145,15 @@ struct mnt_namespace {
 
 struct nsproxy {
 	struct mnt_namespace *mnt_ns;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct signal_struct {
@@ -174,6 +197,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
 	struct fs_struct *fs;
+	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct css_set *cgroups;

@@ -67,10 +67,12 @@ func hooks() []hook {
 		{name: "inode_setxattr", need: needNames},
 		{name: "inode_removexattr", need: needNames},
 		{name: "inode_set_acl", need: needNames, optional: true},
+		{name: "inode_remove_acl", need: needNames, optional: true},
 		{name: "socket_connect", need: needSockets},
 		{name: "unix_stream_connect", need: needSockets},
 		{name: "unix_may_send", need: needSends},
 		{name: "socket_sendmsg", need: needSends},
+		{name: "inode_free_security", need: needFlow},
 		{name: "file_permission", need: needFlow},
 	}
 }
@@ -100,6 +102,8 @@ func (h hook) target(tier Tier) string {
 		return "bpf_lsm_" + h.name
 	case h.name == "bprm_check_security":
 		return "security_bprm_check"
+	case h.name == "inode_free_security":
+		return "security_inode_free"
 	default:
 		return "security_" + h.name
 	}
