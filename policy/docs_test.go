@@ -30,9 +30,9 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s does not exist", code)
 		}
 	}
-	for _, key := range laterKeys {
+	for _, key := range fileKeys {
 		if !strings.Contains(string(text), "`"+key+"`") {
-			t.Errorf("the key %s is not named as missing", key)
+			t.Errorf("the key %s is not explained", key)
 		}
 	}
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)

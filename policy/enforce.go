@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -54,13 +55,19 @@ func Unenforced(p *ir.Program) diag.List {
 	return slices.Compact(u.list)
 }
 
-// Enforceable is nil when the engine can enforce all that a program says, and
-// else a diag.List.
-func Enforceable(p *ir.Program) error {
-	if list := Unenforced(p); len(list) > 0 {
-		return list
+// tooLarge lists what of an image is more than the engine's tables hold.
+func tooLarge(image *dfa.Image) diag.List {
+	d := diag.Diagnostic{Severity: diag.Error, Code: diag.OverLimit, Length: 1}
+	switch n := len(image.RowOf); {
+	case n > ir.MaxStates:
+		d.Message = fmt.Sprintf("the policy needs %d automaton states; the limit of this version's engine is %d", n, ir.MaxStates)
+	case len(image.More) > 0:
+		d.Message = fmt.Sprintf("the policy needs %d automata; the limit of this version's engine is 1", 1+len(image.More))
+	default:
+		return nil
 	}
-	return nil
+	d.Hint = "use fewer patterns with wildcards, or one for a folder in place of many for what is in it"
+	return diag.List{d}
 }
 
 type unenforced struct{ list diag.List }

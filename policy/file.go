@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/actplane/actplane/policy/check"
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -24,17 +25,20 @@ const maxReports = 1000
 
 // file is what a policy document holds.
 type file struct {
-	text      *diag.Text
-	policy    *diag.Text // the policy block; empty without one
-	workspace string
-	limits    ir.Limits
+	text *diag.Text
+	// policies are the texts that hold: the policy block, or those of the rules of
+	// the domain that holds. unbound are those of the other rules.
+	policies, unbound []*diag.Text
+	domain            string
+	workspace         string
+	protects          []check.Protect
+	feedback          *check.Feedback
+	limits            ir.Limits
+	broken            bool // it has errors outside of the policy texts
 }
 
-// keys of the file, and those that later versions have.
-var (
-	fileKeys  = []string{"version", "workspace", "policy", "ifc", "limits"}
-	laterKeys = []string{"protect", "feedback", "rules", "domains", "default_domain"}
-)
+// fileKeys are the keys of the file.
+var fileKeys = []string{"version", "workspace", "policy", "ifc", "rules", "domains", "default_domain", "protect", "feedback", "limits"}
 
 // reader collects what is wrong with a document.
 type reader struct {
@@ -58,8 +62,9 @@ func readFile(name string, data []byte) (*file, diag.List) {
 	if !ok || !r.boundedAliases(root) {
 		return nil, r.diags
 	}
-	f := &file{text: r.text, policy: r.text.Embed(nil, []int{0})}
+	f := &file{text: r.text}
 	r.top(root, f)
+	f.broken = r.diags.Errors() > 0
 	return f, r.diags
 }
 
@@ -85,31 +90,79 @@ func (r *reader) characters(t *diag.Text) bool {
 
 // top reads the document's mapping.
 func (r *reader) top(root *yaml.Node, f *file) {
-	var policyKey *yaml.Node
-	r.mapping(root, "a policy file", func(key, value *yaml.Node) {
-		switch key.Value {
-		case "version":
-			if value.Kind != yaml.ScalarNode || value.Value != "1" {
-				r.report(diag.BadVersion, value, "version %q is not known", value.Value).Hint = "write version: 1"
-			}
-		case "workspace":
-			f.workspace = r.workspace(value)
-		case "policy", "ifc":
-			if policyKey != nil {
-				if policyKey.Value != key.Value {
-					r.report(diag.TwoPolicies, key, "%s and %s are the same thing, and both are here", policyKey.Value, key.Value).
-						Hint = "keep one"
-				}
-				return
-			}
-			policyKey = key
-			r.policy(key, value, f)
-		case "limits":
-			f.limits = r.limits(value)
-		default:
-			r.unknownKey(key, "", fileKeys, laterKeys)
+	t := topReader{reader: r, file: f}
+	r.mapping(root, "a policy file", t.key)
+	r.policies(&t)
+}
+
+// topReader keeps what only makes sense when the whole mapping has been read.
+type topReader struct {
+	*reader
+	file *file
+	// The keys that were there, and their values.
+	policyKey, policyValue    *yaml.Node
+	rulesKey, rules           *yaml.Node
+	domainsKey, domains       *yaml.Node
+	defaultKey, defaultDomain *yaml.Node
+}
+
+func (t *topReader) key(key, value *yaml.Node) {
+	r, f := t.reader, t.file
+	switch key.Value {
+	case "version":
+		if value.Kind != yaml.ScalarNode || value.Value != "1" {
+			r.report(diag.BadVersion, value, "version %q is not known", value.Value).Hint = "write version: 1"
 		}
-	})
+	case "workspace":
+		f.workspace = r.workspace(value)
+	case "policy", "ifc":
+		if t.policyKey != nil {
+			if t.policyKey.Value != key.Value {
+				r.report(diag.TwoPolicies, key, "%s and %s are the same thing, and both are here", t.policyKey.Value, key.Value).
+					Hint = "keep one"
+			}
+			return
+		}
+		t.policyKey, t.policyValue = key, value
+	case "rules":
+		t.rulesKey, t.rules = key, value
+	case "domains":
+		t.domainsKey, t.domains = key, value
+	case "default_domain":
+		t.defaultKey, t.defaultDomain = key, value
+	case "protect":
+		f.protects = r.protects(value)
+	case "feedback":
+		f.feedback = r.feedback(key, value)
+	case "limits":
+		f.limits = r.limits(value)
+	default:
+		r.unknownKey(key, "", fileKeys)
+	}
+}
+
+// policies reads the policy text, or the rules and domains.
+func (r *reader) policies(t *topReader) {
+	other := t.rulesKey
+	if other == nil {
+		other = t.domainsKey
+	}
+	switch {
+	case t.policyKey != nil && other != nil:
+		r.report(diag.MixedDomains, other, "the file has %s, and %s as well", t.policyKey.Value, other.Value).
+			Hint = "put the text below a rule of `rules:`, or leave rules and domains out"
+		fallthrough
+	case t.policyKey != nil:
+		if text := r.policy(t.policyKey, t.policyValue); text != nil {
+			t.file.policies = append(t.file.policies, text)
+		}
+	case other != nil:
+		r.domains(t)
+		return
+	}
+	if t.defaultKey != nil && other == nil {
+		r.report(diag.NoEffect, t.defaultKey, "default_domain has no effect without domains")
+	}
 }
 
 // mapping calls f for each pair of a mapping, aliases resolved, after it has
@@ -136,15 +189,9 @@ func (r *reader) mapping(n *yaml.Node, what string, f func(key, value *yaml.Node
 	}
 }
 
-func (r *reader) unknownKey(key *yaml.Node, in string, known, later []string) {
-	for _, k := range later {
-		if k == key.Value {
-			r.report(diag.NotSupported, key, "not supported by this version: %s%s", in, k)
-			return
-		}
-	}
+func (r *reader) unknownKey(key *yaml.Node, in string, known []string) {
 	d := r.report(diag.UnknownKey, key, "unknown key %q", in+key.Value)
-	if s := diag.Suggest(key.Value, append(append([]string(nil), known...), later...)); s != "" {
+	if s := diag.Suggest(key.Value, known); s != "" {
 		d.Hint = "did you mean \"" + s + "\"?"
 	} else {
 		d.Hint = "the keys are " + strings.Join(known, ", ")
@@ -163,22 +210,28 @@ func (r *reader) workspace(n *yaml.Node) string {
 	return path.Clean(s)
 }
 
-// policy takes the policy block, with the way back to its place in the file.
-func (r *reader) policy(key, value *yaml.Node, f *file) {
+// policy takes a policy text, with the way back to its place in the file; nil
+// when it is none.
+func (r *reader) policy(key, value *yaml.Node) *diag.Text {
 	if value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
 		r.report(diag.WrongType, key, "%s is empty", key.Value).Hint = "write `" + key.Value + ": |` and indent the text below it"
-		return
+		return nil
 	}
 	if value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str" {
 		r.report(diag.WrongType, value, "%s is a text, not %s", key.Value, kindName(value)).
 			Hint = "write `" + key.Value + ": |` and indent the text below it"
-		return
+		return nil
 	}
-	body := []byte(value.Value)
-	t := r.text.Embed(body, r.offsets(value))
-	if r.characters(t) {
-		f.policy = t
+	return r.embed(value)
+}
+
+// embed returns the text of a scalar, nil when it has characters that it cannot.
+func (r *reader) embed(value *yaml.Node) *diag.Text {
+	t := r.text.Embed([]byte(value.Value), r.offsets(value))
+	if !r.characters(t) {
+		return nil
 	}
+	return t
 }
 
 func (r *reader) str(n *yaml.Node, what string) (string, bool) {

@@ -21,7 +21,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestDiagnostics compiles the documents of each archive in testdata/diag and
 // compares what is said about them. Files named host*, operator* and * are of
-// these layers. An archive whose comment says unquote has \xff, \0, \t and \r
+// these layers. An archive whose comment says enforce is compiled to be enforced.
+// One whose comment says unquote has \xff, \0, \t and \r
 // in place of these bytes.
 func TestDiagnostics(t *testing.T) {
 	files, err := filepath.Glob("testdata/diag/*.txtar")
@@ -66,7 +67,7 @@ func diagnose(t *testing.T, archive *txtar.Archive, covered map[diag.Code]bool) 
 		unquote = strings.NewReplacer(`\xff`, "\xff", `\0`, "\x00", `\t`, "\t", `\r`, "\r")
 	}
 	var docs []Document
-	var opts Options
+	opts := Options{Enforce: strings.Contains(string(archive.Comment), "enforce")}
 	for _, f := range archive.Files[:len(archive.Files)-1] {
 		d := Document{Name: f.Name, Text: []byte(unquote.Replace(string(f.Data))), Layer: Container}
 		switch {

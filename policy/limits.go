@@ -60,7 +60,7 @@ func (r *reader) limits(n *yaml.Node) ir.Limits {
 				r.badLimit(value, "no_new_privileges", "write true or false")
 			}
 		default:
-			r.unknownKey(key, "limits.", limitKeys, nil)
+			r.unknownKey(key, "limits.", limitKeys)
 		}
 	})
 	return out
@@ -108,7 +108,7 @@ func (r *reader) capabilities(n *yaml.Node) *ir.Capabilities {
 		case "add":
 			out.Add = r.capabilityList(value, false)
 		default:
-			r.unknownKey(key, "limits.capabilities.", capabilityKeys, nil)
+			r.unknownKey(key, "limits.capabilities.", capabilityKeys)
 		}
 	})
 	return out

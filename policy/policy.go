@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/actplane/actplane/policy/check"
 	"github.com/actplane/actplane/policy/dfa"
@@ -50,6 +49,9 @@ type Options struct {
 	// Protect lists absolute paths that nothing in the scope may change: the
 	// policy files themselves.
 	Protect []string
+	// Enforce: the policy is to be enforced, so that what this version's engine
+	// cannot do is an error.
+	Enforce bool
 }
 
 // Policy is the result of a compilation.
@@ -57,6 +59,9 @@ type Policy struct {
 	Program  *ir.Program
 	Image    *dfa.Image
 	Warnings diag.List
+	// Unenforced lists, as errors, what this version's engine cannot enforce; it
+	// is empty where Options.Enforce was set.
+	Unenforced diag.List
 }
 
 // Compile makes one policy of the documents, outermost first. When they have
@@ -68,6 +73,7 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 	docs = slices.Clone(docs)
 	slices.SortStableFunc(docs, func(a, b Document) int { return cmp.Compare(a.Layer, b.Layer) })
 	var layers []check.Layer
+	var unbound [][]check.Part
 	var diags diag.List
 	for _, d := range docs {
 		f, list := readFile(d.Name, d.Text)
@@ -75,25 +81,18 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 		if f == nil {
 			continue
 		}
-		broken := list.Errors() > 0
-		tree, list := syntax.Parse(f.policy)
+		bound, list := parse(f.policies)
 		diags = append(diags, list...)
-		sum := sha256.Sum256(d.Text)
-		l := check.Layer{
-			Name: d.Name, SHA256: hex.EncodeToString(sum[:]),
-			Text: f.policy, File: tree, Workspace: f.workspace, Limits: f.limits,
-			Broken: broken,
-		}
-		if l.Workspace == "" {
-			l.Workspace = opts.Workspace
-		}
-		if l.Workspace == "" {
-			l.Workspace, l.Assumed = "/", true
-		}
-		layers = append(layers, l)
+		others, list := parse(f.unbound)
+		diags = append(diags, list...)
+		layers = append(layers, layerOf(d, f, opts, bound))
+		unbound = append(unbound, others)
 	}
 	program, list := check.Check(layers)
 	diags = append(diags, list...)
+	if diags.Errors() == 0 {
+		diags = append(diags, checkUnbound(layers, unbound)...)
+	}
 	if diags.Errors() > 0 {
 		return nil, diags.Tidy()
 	}
@@ -103,7 +102,58 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 	if err != nil {
 		return nil, limitDiagnostic(layers, diags, err)
 	}
-	return &Policy{Program: program, Image: image, Warnings: diags.Tidy()}, nil
+	diags = append(diags, idleClauses(layers, program, image, diags)...)
+	unenforced := located(layers, append(Unenforced(program), tooLarge(image)...))
+	if opts.Enforce && len(unenforced) > 0 {
+		return nil, append(diags, unenforced...).Tidy()
+	}
+	return &Policy{Program: program, Image: image, Warnings: diags.Tidy(), Unenforced: unenforced}, nil
+}
+
+func parse(texts []*diag.Text) (parts []check.Part, diags diag.List) {
+	for _, text := range texts {
+		tree, list := syntax.Parse(text)
+		diags = append(diags, list...)
+		parts = append(parts, check.Part{Text: text, Tree: tree})
+	}
+	return parts, diags
+}
+
+func layerOf(d Document, f *file, opts Options, parts []check.Part) check.Layer {
+	sum := sha256.Sum256(d.Text)
+	l := check.Layer{
+		Name: d.Name, SHA256: hex.EncodeToString(sum[:]), Domain: f.domain,
+		File: f.text, Parts: parts, Workspace: f.workspace,
+		Protects: f.protects, Feedback: f.feedback, Limits: f.limits,
+		Broken: f.broken,
+	}
+	if l.Workspace == "" {
+		l.Workspace = opts.Workspace
+	}
+	if l.Workspace == "" {
+		l.Workspace, l.Assumed = "/", true
+	}
+	return l
+}
+
+// checkUnbound reports what is wrong with the rules that the domains which hold
+// don't bind, together with all other rules of their file: another domain may
+// bind them. What is only too much together is not reported.
+func checkUnbound(layers []check.Layer, unbound [][]check.Part) diag.List {
+	all := slices.Clone(layers)
+	any := false
+	for i, parts := range unbound {
+		all[i].Parts = slices.Concat(all[i].Parts, parts)
+		any = any || len(parts) > 0
+	}
+	if !any {
+		return nil
+	}
+	_, list := check.Check(all)
+	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool {
+		return d.Code == diag.OverLimit || d.Code == diag.DuplicateRule || d.Code == diag.DuplicateDefault ||
+			d.Code == diag.SourceOfEndorsed || d.Severity == diag.Warning
+	})
 }
 
 // CompileProgram makes the image of a program that was stored or received, for
@@ -113,12 +163,15 @@ func CompileProgram(p *ir.Program) (*dfa.Image, error) {
 	if p == nil {
 		return nil, errors.New("compile program: there is none")
 	}
-	if err := Enforceable(p); err != nil {
-		return nil, fmt.Errorf("compile program: %w", err)
+	if list := Unenforced(p); len(list) > 0 {
+		return nil, fmt.Errorf("compile program: %w", list)
 	}
 	image, err := dfa.Compile(p)
 	if err != nil {
 		return nil, fmt.Errorf("compile program: %w", err)
+	}
+	if list := tooLarge(image); len(list) > 0 {
+		return nil, fmt.Errorf("compile program: %s", list.First().Message)
 	}
 	return image, nil
 }
@@ -135,19 +188,4 @@ func workspaceOf(layers []check.Layer, opts Options) string {
 		}
 	}
 	return "/"
-}
-
-// limitDiagnostic turns a limit of the image into a diagnostic of the document
-// with the most text: the last straw was somewhere in all of them together.
-func limitDiagnostic(layers []check.Layer, diags diag.List, err error) error {
-	var limit *dfa.LimitError
-	if !errors.As(err, &limit) || len(layers) == 0 {
-		return fmt.Errorf("compile policy: %w", err)
-	}
-	largest := slices.MaxFunc(layers, func(a, b check.Layer) int { return len(a.Text.Body) - len(b.Text.Body) })
-	d := largest.Text.New(diag.OverLimit, diag.Span{}, "%v", limit)
-	if strings.Contains(limit.What, "automaton") {
-		d = d.WithHint("use fewer patterns with several wildcards")
-	}
-	return append(diags, d).Tidy()
 }

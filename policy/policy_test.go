@@ -209,9 +209,9 @@ func manyRules(n int) []byte {
 func TestHundredRulesAreFast(t *testing.T) {
 	doc := Document{Text: manyRules(100)}
 	mustCompile(t, doc)
-	start := time.Now()
+	start := cpuTime()
 	mustCompile(t, doc)
-	if took := time.Since(start); took > 300*time.Millisecond { // 30 ms on a machine of one's own
+	if took := cpuTime() - start; took > 100*time.Millisecond { // 30 ms, and what the collector and a slower machine add
 		t.Errorf("100 rules take %v", took)
 	}
 }
@@ -281,9 +281,9 @@ func TestHostileFiles(t *testing.T) {
 		"unknown":   "policy: |\n" + sequence("  source L%05d = exec \"x\"\n", 15000) + "  rule r:\n" + sequence("    exec \"x\" if M%05d\n", 15000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
+			start := cpuTime()
 			_, err := Compile([]Document{{Text: []byte(text)}}, Options{})
-			took := time.Since(start)
+			took := cpuTime() - start
 			if took > 4*time.Second {
 				t.Errorf("took %v", took)
 			}
@@ -332,9 +332,11 @@ func FuzzCompile(f *testing.F) {
 			t.Fatalf("an error that is no diagnostic: %v", err)
 		default:
 			list = p.Warnings
-			if _, err := CompileProgram(p.Program); err != nil {
-				t.Fatal(err)
+			if _, err := CompileProgram(p.Program); (err == nil) != (len(p.Unenforced) == 0) {
+				t.Fatalf("not enforced: %v; of the program: %v", p.Unenforced, err)
 			}
+			_ = p.Dump()
+			list = append(list, p.Unenforced...)
 		}
 		whole := diag.NewText("f", text)
 		for _, d := range list {

@@ -51,6 +51,7 @@ func protect(program *ir.Program, paths []string) {
 			continue
 		}
 		keep(ir.Write, "write", name)
+		keep(ir.Append, "append", name) // to append is not to write
 		if path.Base(path.Dir(name)) == ".actplane" {
 			keep(ir.Write, "write", path.Dir(name))
 		}

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/actplane/actplane/policy/dfa"
@@ -30,6 +31,9 @@ func TestPolicyFilesAreProtected(t *testing.T) {
 		row := compiled.Image.Rows[compiled.Image.Row(dfa.Path, []byte(path))]
 		if got := len(row.Clauses[ir.Write]) == 1; got != protected {
 			t.Errorf("%q: protected %t, want %t", path, got, protected)
+		}
+		if got := len(row.Clauses[ir.Append]) == 1; got != (protected && strings.HasSuffix(path, ".yaml")) {
+			t.Errorf("%q: protected from appending %t", path, got)
 		}
 	}
 	// Whoever moves a folder above takes everything in it away from the patterns.

@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,11 +19,12 @@ func checkCommand() *cli.Command {
 		Name:      "check",
 		Usage:     "check policy files",
 		ArgsUsage: "FILE…",
-		Description: "Compiles each file by itself and reports everything that is wrong with it. The exit\n" +
-			"status is 0 when all files are valid, 1 when one is not, 2 for a wrong command line and\n" +
+		Description: "Compiles each file by itself and reports everything that is wrong with it, and warns of\n" +
+			"what this version's engine cannot enforce: it refuses a container with such a policy. The\n" +
+			"exit status is 0 when all files are valid, 1 when one is not, 2 for a wrong command line and\n" +
 			"3 when a file cannot be read.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "strict", Usage: "let warnings fail too"},
+			&cli.BoolFlag{Name: "strict", Usage: "let warnings fail too, and what cannot be enforced"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of what is reported: text or json"},
 			&cli.StringFlag{Name: "workspace", Usage: "the `DIRECTORY` in the container where relative patterns begin, for files that name none"},
 		},
@@ -49,7 +52,7 @@ func check(c *cli.Context) error {
 	}
 	var results []checked
 	for _, name := range c.Args().Slice() {
-		r, err := checkFile(name, policy.Options{Workspace: c.String("workspace")})
+		r, err := checkFile(name, policy.Options{Workspace: c.String("workspace")}, c.Bool("strict"))
 		if err != nil {
 			return err
 		}
@@ -66,20 +69,45 @@ func check(c *cli.Context) error {
 	return nil
 }
 
-func checkFile(name string, opts policy.Options) (checked, error) {
+func checkFile(name string, opts policy.Options, strict bool) (checked, error) {
+	p, diags, err := compileFile(name, opts)
+	if err != nil || p == nil {
+		return checked{name: name, diags: diags}, err
+	}
+	// What one line says about the language comes before what it says about engines.
+	return checked{name: name, policy: p, diags: slices.Concat(p.Warnings, notEnforced(p.Unenforced, strict)).Tidy()}, nil
+}
+
+// compileFile reads and compiles a file; without a policy it has errors.
+func compileFile(name string, opts policy.Options) (*policy.Policy, diag.List, error) {
 	text, err := readPolicy(name)
 	if err != nil {
-		return checked{}, environmentError("read policy: %v", err)
+		return nil, nil, environmentError("read policy: %v", err)
 	}
 	p, err := policy.Compile([]policy.Document{{Name: name, Text: text}}, opts)
 	var diags diag.List
 	switch {
 	case errors.As(err, &diags):
-		return checked{name: name, diags: diags}, nil
+		return nil, diags, nil
 	case err != nil:
-		return checked{}, environmentError("check %q: %v", name, err)
+		return nil, nil, environmentError("compile %q: %v", name, err)
 	}
-	return checked{name: name, policy: p, diags: p.Warnings}, nil
+	return p, nil, nil
+}
+
+// notEnforced says what enforcement would refuse, as a warning or strictly.
+func notEnforced(list diag.List, strict bool) diag.List {
+	out := slices.Clone(list)
+	for i := range out {
+		if !strict {
+			out[i].Severity = diag.Warning
+		}
+		out[i].Message = strings.Replace(out[i].Message, "not supported by this version: ", "not enforced by this version's engine: ", 1)
+		if out[i].Hint == "" {
+			out[i].Hint = "a container with this policy is refused"
+		}
+	}
+	return out
 }
 
 // printChecked writes JSON and what is fine to standard output, and text for

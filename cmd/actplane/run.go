@@ -119,7 +119,7 @@ func compileForRun(c *cli.Context, documents []policy.Document) (*ir.Program, er
 	if err != nil {
 		return nil, environmentError("find the working directory: %v", err)
 	}
-	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace})
+	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace, Enforce: true})
 	var list diag.List
 	if errors.As(err, &list) {
 		_ = list.WriteText(c.App.ErrWriter)

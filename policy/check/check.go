@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package check gives syntax trees their meaning: it resolves names, validates
-// patterns, refuses what contradicts itself or is not built yet, and lowers all
-// layers to one ir.Program.
+// patterns, refuses what contradicts itself, and lowers all layers to one
+// ir.Program.
 //
 // The checks are an ordered list; each reports all it finds, and a program
 // comes out only when none reported an error.
 package check
 
 import (
+	"regexp"
+
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/syntax"
@@ -18,16 +20,40 @@ import (
 type Layer struct {
 	Name   string
 	SHA256 string
-	// Text is the policy text, with its place in the file.
-	Text *diag.Text
-	File *syntax.File
+	// Domain is the domain that holds, whose rules Parts are.
+	Domain string
+	// File is the whole document. Parts are its policy texts: one, or one for
+	// each rule of the domain.
+	File  *diag.Text
+	Parts []Part
 	// Workspace is the root of the document's relative patterns; Assumed tells
 	// that neither the document nor the caller named one.
 	Workspace string
 	Assumed   bool
+	Protects  []Protect
+	Feedback  *Feedback // nil: the document says nothing about it
 	Limits    ir.Limits
 	// Broken tells that the file has errors outside the policy text.
 	Broken bool
+}
+
+// Part is one policy text, with its place in the file.
+type Part struct {
+	Text *diag.Text
+	Tree *syntax.File
+}
+
+// Protect is an entry of `protect:`.
+type Protect struct {
+	Pattern  syntax.Pattern // in the document's File
+	If       syntax.Expr    // nil: always
+	CondText *diag.Text     // where If stands
+}
+
+// Feedback is `feedback:`, as far as it has a meaning.
+type Feedback struct {
+	Stderr bool
+	At     diag.Span // in the document's File
 }
 
 // Check lowers the layers, outermost first. The program is of use only when
@@ -39,18 +65,26 @@ func Check(layers []Layer) (*ir.Program, diag.List) {
 		gates:    map[string]int{},
 	}
 	for i := range layers {
-		c.layers = append(c.layers, &layer{Layer: layers[i], index: i, labels: map[string]label{}})
-		c.program.Layers = append(c.program.Layers, ir.Layer{Name: layers[i].Name, SHA256: layers[i].SHA256})
+		d := &document{Layer: layers[i], index: i, labels: map[string]label{}}
+		c.documents = append(c.documents, d)
+		for _, p := range d.Parts {
+			c.layers = append(c.layers, &layer{document: d, Text: p.Text, Tree: p.Tree})
+		}
+		c.program.Layers = append(c.program.Layers, ir.Layer{Name: d.Name, SHA256: d.SHA256, Domain: d.Domain})
 	}
 	for _, check := range []func(*checker){
-		(*checker).unsupported,
 		(*checker).empty,
 		(*checker).duplicateRules,
 		(*checker).declareLabels,
 		(*checker).lowerSources,
+		(*checker).lowerTransforms,
+		(*checker).lowerDefaults,
 		(*checker).lowerRules,
+		(*checker).lowerProtects,
 		(*checker).repeatedClauses,
+		(*checker).allowsNothing,
 		(*checker).tableLimits,
+		(*checker).feedback,
 	} {
 		check(c)
 	}
@@ -59,35 +93,48 @@ func Check(layers []Layer) (*ir.Program, diag.List) {
 }
 
 type checker struct {
-	layers  []*layer
-	program *ir.Program
-	diags   diag.List
-	reports [2]int // by severity
+	documents []*document
+	layers    []*layer // the texts of all documents
+	program   *ir.Program
+	diags     diag.List
+	reports   [2]int // by severity
+
+	regexSigns *regexp.Regexp // made when it is needed
 
 	patternText int // bytes of all canonical patterns
 	lineages    map[ir.Pattern]int
 	gates       map[string]int // by everything that makes gates equal
 	// Where each entry of the program's tables comes from.
-	labelAt, lineageAt, gateAt, clauseAt []place
+	labelAt, lineageAt, gateAt, clauseAt, defaultAt []place
 }
 
-type layer struct {
+// document is a layer of the language.
+type document struct {
 	Layer
 	index   int
 	labels  map[string]label
 	assumed bool // the assumed workspace has been reported
 }
 
-type label struct {
-	bit int
-	at  diag.Span
+// layer is one text of a document.
+type layer struct {
+	*document
+	Text *diag.Text
+	Tree *syntax.File
 }
 
-// place is a span in a layer's text.
+type label struct {
+	bit int
+	at  place
+}
+
+// place is a span in a text.
 type place struct {
 	layer *layer
 	span  diag.Span
 }
+
+func (p place) String() string { return p.layer.Text.Where(p.span.Start) }
 
 // maxReports bounds the errors and the warnings of a policy, each by itself.
 const maxReports = 1000
@@ -103,40 +150,43 @@ func (c *checker) notSupported(l *layer, at diag.Span, what string) {
 	c.report(l.Text.New(diag.NotSupported, at, "not supported by this version: %s", what))
 }
 
-// unsupported refuses whole declarations.
-func (c *checker) unsupported() {
-	for _, l := range c.layers {
-		for _, t := range l.File.Transforms {
-			c.notSupported(l, t.Verb.Span, t.Verb.Text)
-		}
-		for _, d := range l.File.Defaults {
-			c.notSupported(l, diag.Span{Start: d.Span.Start, End: d.Effect.Span.Start}, "default")
-		}
-	}
-}
-
 func (c *checker) empty() {
-	for _, l := range c.layers {
-		f := l.File
-		if !l.Broken && len(f.Rules) == 0 && len(f.Defaults) == 0 && l.Limits == (ir.Limits{}) {
-			c.report(l.Text.New(diag.EmptyPolicy, diag.Span{}, "the policy has no rules").
-				WithHint("begin one with `rule NAME:`"))
+	for _, d := range c.documents {
+		if d.Broken || len(d.Protects) > 0 || d.Limits != (ir.Limits{}) || d.Feedback != nil {
+			continue
 		}
+		said := 0
+		for _, p := range d.Parts {
+			said += len(p.Tree.Rules) + len(p.Tree.Defaults)
+		}
+		if said > 0 {
+			continue
+		}
+		text := d.File
+		if len(d.Parts) > 0 {
+			text = d.Parts[0].Text
+		}
+		c.report(text.New(diag.EmptyPolicy, diag.Span{}, "the policy has no rules").
+			WithHint("begin one with `rule NAME:`"))
 	}
 }
 
 func (c *checker) duplicateRules() {
+	type key struct {
+		document int
+		name     string
+	}
+	seen := map[key]place{}
 	for _, l := range c.layers {
-		seen := map[string]diag.Span{}
-		for _, r := range l.File.Rules {
-			first, ok := seen[r.Name.Text]
-			if ok {
+		for _, r := range l.Tree.Rules {
+			k := key{l.index, r.Name.Text}
+			if first, ok := seen[k]; ok {
 				c.report(l.Text.New(diag.DuplicateRule, r.Name.Span, "rule %q is there twice", r.Name.Text).
-					WithHint("the first is at %s; give one another name", l.Text.Where(first.Start)))
+					WithHint("the first is at %s; give one another name", first))
 				continue
 			}
 			if r.Name.Text != "" {
-				seen[r.Name.Text] = r.Name.Span
+				seen[k] = place{l, r.Name.Span}
 			}
 		}
 	}
@@ -154,7 +204,7 @@ func (c *checker) repeatedClauses() {
 		k := key{clause.Rule, clause.Text}
 		if first, ok := seen[k]; ok {
 			c.report(at.layer.Text.New(diag.RepeatedClause, at.span, "rule %q has this clause already", c.program.Rules[clause.Rule].Name).
-				WithHint("the first is at %s", first.layer.Text.Where(first.span.Start)))
+				WithHint("the first is at %s", first))
 			continue
 		}
 		seen[k] = at

@@ -11,16 +11,45 @@ import (
 	"github.com/actplane/actplane/policy/syntax"
 )
 
-// declareLabels gives each label of each layer its bit. A label belongs to the
-// layer whose source names it, also when an outer layer has one of that name.
+// declareLabels gives each label of each document its bit. A label belongs to
+// the document that declares it, also when an outer one has one of that name.
 func (c *checker) declareLabels() {
-	for _, l := range c.layers {
-		for _, s := range l.File.Sources {
-			c.declare(l, s.Label)
+	for _, d := range c.documents {
+		for _, l := range c.layers {
+			if l.document != d {
+				continue
+			}
+			for _, s := range l.Tree.Sources {
+				c.declare(l, s.Label)
+			}
 		}
-		for _, t := range l.File.Transforms { // refused already; no further errors about their labels
+		for _, l := range c.layers {
+			if l.document == d {
+				c.declareEndorsed(l)
+			}
+		}
+	}
+}
+
+// declareEndorsed declares the integrity labels of a text. Nothing but their
+// endorser gives them, so that a source of one is a mistake.
+func (c *checker) declareEndorsed(l *layer) {
+	for _, t := range l.Tree.Transforms {
+		if t.Verb.Text != "endorse" {
+			continue
+		}
+		found, ok := c.resolve(l, t.Label.Text)
+		switch {
+		case !ok:
 			c.declare(l, t.Label)
+			found = l.labels[t.Label.Text]
+		case found.at.layer.document != l.document:
+			continue // reported with the transform
+		case !c.program.Labels[found.bit].Integrity:
+			c.report(l.Text.New(diag.SourceOfEndorsed, t.Label.Span, "label %q comes from a source too, and an endorsed label may only come from its endorser", t.Label.Text).
+				WithHint("the source is at %s; give one of them another name", found.at))
 		}
+		c.program.Labels[found.bit].Integrity = true
 	}
 }
 
@@ -28,15 +57,16 @@ func (c *checker) declare(l *layer, name syntax.Name) {
 	if _, ok := l.labels[name.Text]; ok {
 		return
 	}
-	l.labels[name.Text] = label{bit: len(c.program.Labels), at: name.Span}
+	at := place{l, name.Span}
+	l.labels[name.Text] = label{bit: len(c.program.Labels), at: at}
 	c.program.Labels = append(c.program.Labels, ir.Label{Name: name.Text, Layer: l.index})
-	c.labelAt = append(c.labelAt, place{l, name.Span})
+	c.labelAt = append(c.labelAt, at)
 }
 
-// resolve finds a label in the layer or the nearest outer one that has it.
+// resolve finds a label in the document or the nearest outer one that has it.
 func (c *checker) resolve(l *layer, name string) (label, bool) {
 	for i := l.index; i >= 0; i-- {
-		if found, ok := c.layers[i].labels[name]; ok {
+		if found, ok := c.documents[i].labels[name]; ok {
 			return found, true
 		}
 	}
@@ -47,13 +77,12 @@ func (c *checker) resolve(l *layer, name string) (label, bool) {
 // misspelling it is an error: the clause would silently never match.
 func (c *checker) undeclared(l *layer, name syntax.Name) {
 	var names []string
-	at := map[string]string{}
+	at := map[string]place{}
 	for i := l.index; i >= 0 && len(c.program.Labels) <= ir.MaxLabels; i-- {
-		outer := c.layers[i]
-		for n, found := range outer.labels {
+		for n, found := range c.documents[i].labels {
 			if _, ok := at[n]; !ok {
 				names = append(names, n)
-				at[n] = outer.Text.Where(found.at.Start)
+				at[n] = found.at
 			}
 		}
 	}

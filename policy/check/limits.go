@@ -29,6 +29,7 @@ func (c *checker) tableLimits() {
 		{"different lineage-includes conditions", c.lineageAt, ir.MaxLineages},
 		{"different after conditions", c.gateAt, ir.MaxGates},
 		{"clauses", c.clauseAt, ir.MaxClauses},
+		{"defaults", c.defaultAt, ir.MaxDefaults},
 	} {
 		if n := len(t.at); n > t.limit {
 			first := t.at[t.limit]

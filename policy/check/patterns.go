@@ -30,13 +30,13 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 	case ir.Endpoint:
 		var e pattern.Endpoint
 		e, err = pattern.ParseEndpoint(p.Text, l.Workspace)
-		out.Text, relative = e.Text, e.Relative
+		out.Text, out.Host, relative = e.Text, e.Host, e.Relative
 		if out.Text == "*" {
 			out.Any, out.Text = true, ""
 		}
 	}
 	if err != nil {
-		c.badPattern(l, p.Span, p.Text, err)
+		c.badPattern(l, p.Span, err)
 		return out, false
 	}
 	if c.patternText += len(out.Text); c.patternText > maxPatternText {
@@ -48,26 +48,23 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 		c.report(l.Text.New(diag.AssumedWorkspace, p.Span, "no workspace is given, so relative patterns are taken from /").
 			WithHint("add `workspace: DIR` to the file, or give one to the command"))
 	}
+	c.warnPattern(l, p, out, relative)
 	return out, true
 }
 
 func (c *checker) argument(l *layer, a syntax.Name) bool {
 	if err := pattern.Arg(a.Text); err != nil {
-		c.badPattern(l, a.Span, a.Text, err)
+		c.badPattern(l, a.Span, err)
 		return false
 	}
+	c.warnRegex(l, a.Span, a.Text)
 	return true
 }
 
-func (c *checker) badPattern(l *layer, at diag.Span, text string, err error) {
+func (c *checker) badPattern(l *layer, at diag.Span, err error) {
 	var p *pattern.Error
 	if !errors.As(err, &p) {
 		c.report(l.Text.New(diag.BadGlob, at, "%v", err))
-		return
-	}
-	if p.Kind == pattern.HostName {
-		c.report(l.Text.New(diag.NotSupported, at, "not supported by this version: host names in endpoint patterns (%q)", text).
-			WithHint("write addresses, or one of the sets @loopback, @private, @public, @linklocal, @metadata"))
 		return
 	}
 	d := l.Text.New(codeOf(p.Kind), at, "%s", p.Msg)

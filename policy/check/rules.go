@@ -14,16 +14,22 @@ import (
 )
 
 func (c *checker) lowerSources() {
+	type key struct {
+		label   int
+		pattern ir.Pattern
+	}
+	seen := map[key]bool{}
 	for _, l := range c.layers {
-		for _, s := range l.File.Sources {
+		for _, s := range l.Tree.Sources {
 			p, ok := c.pattern(l, kindOfWord(s.Kind.Text), s.Pattern)
 			if !ok {
 				continue
 			}
 			bit := l.labels[s.Label.Text].bit
-			if slices.ContainsFunc(c.program.Sources, func(o ir.Source) bool { return o.Label == bit && o.Pattern == p }) {
+			if seen[key{bit, p}] {
 				continue
 			}
+			seen[key{bit, p}] = true
 			c.program.Sources = append(c.program.Sources, ir.Source{
 				Label: bit, Pattern: p, Pos: l.Text.Where(s.Span.Start), Text: oneLine(l, s.Span),
 			})
@@ -33,7 +39,7 @@ func (c *checker) lowerSources() {
 
 func (c *checker) lowerRules() {
 	for _, l := range c.layers {
-		for _, r := range l.File.Rules {
+		for _, r := range l.Tree.Rules {
 			rule := ir.Rule{Name: r.Name.Text, Layer: l.index, Pos: l.Text.Where(r.Name.Span.Start)}
 			if r.Because != nil {
 				rule.Because = r.Because.Text
@@ -48,47 +54,25 @@ func (c *checker) lowerRules() {
 
 func (c *checker) lowerClause(l *layer, rule int, s *syntax.Clause) {
 	out := ir.Clause{Rule: rule, Pos: l.Text.Where(s.Span.Start), Text: oneLine(l, s.Span)}
-	var ok [6]bool
-	out.Effect, ok[0] = c.effect(l, s)
-	out.Op, ok[1] = c.op(l, s.Op)
-	kind := kindOf(out.Op)
-	ok[2] = c.kindFits(l, s.Op, s.Kind, kind)
-	if ok[2] {
-		out.Pattern, ok[2] = c.pattern(l, kind, s.Pattern)
+	if out.Effect = ir.Block; s.Effect != nil {
+		out.Effect = effectOf(s.Effect.Text)
 	}
-	out.Args, ok[3] = c.argv(l, s.Op, s.Args)
-	out.If, ok[4] = c.condition(l, s.If)
-	ok[5] = c.unless(l, &out, s)
+	out.Op = opOf(s.Op.Text)
+	kind := kindOf(out.Op)
+	var ok [5]bool
+	out.Hold, ok[0] = c.hold(l, s.Hold)
+	ok[1] = c.kindFits(l, s.Op, s.Kind, kind)
+	if ok[1] {
+		out.Pattern, ok[1] = c.pattern(l, kind, s.Pattern)
+	}
+	out.Args, ok[2] = c.argv(l, s.Op, s.Args)
+	out.If, ok[3] = c.condition(l, s.If)
+	ok[4] = c.unless(l, &out, s)
 	if slices.Contains(ok[:], false) {
 		return
 	}
 	c.program.Clauses = append(c.program.Clauses, out)
 	c.clauseAt = append(c.clauseAt, place{l, s.Span})
-}
-
-func (c *checker) effect(l *layer, s *syntax.Clause) (ir.Effect, bool) {
-	if s.Effect == nil {
-		return ir.Block, true
-	}
-	switch s.Effect.Text {
-	case "notify":
-		return ir.Notify, true
-	case "block":
-		return ir.Block, true
-	case "kill":
-		return ir.Kill, true
-	}
-	c.notSupported(l, s.Effect.Span, "the effect "+s.Effect.Text)
-	return 0, false
-}
-
-func (c *checker) op(l *layer, name syntax.Name) (ir.Op, bool) {
-	op := opOf(name.Text)
-	if op == ir.Bind || op == ir.Recv {
-		c.notSupported(l, name.Span, "clauses on "+name.Text)
-		return op, false
-	}
-	return op, true
 }
 
 // kindFits checks the word for the kind, which may be left out.
@@ -131,6 +115,7 @@ func (c *checker) unless(l *layer, out *ir.Clause, s *syntax.Clause) bool {
 		case syntax.CondLineage:
 			p, fine := c.pattern(l, ir.ExecProgram, cond.Pattern)
 			if fine {
+				c.warnWritableGate(l, cond.Pattern, p)
 				out.Unless.Lineages = addOnce(out.Unless.Lineages, c.lineage(l, cond, p))
 			}
 			ok = fine && ok
@@ -157,8 +142,7 @@ func (c *checker) unless(l *layer, out *ir.Clause, s *syntax.Clause) bool {
 
 func (c *checker) target(l *layer, out *ir.Clause, cond *syntax.Cond) bool {
 	if cond.Property != nil {
-		c.notSupported(l, cond.Span, "the condition target "+cond.Property.Text)
-		return false
+		return c.targetProperty(l, out, cond)
 	}
 	p, ok := c.pattern(l, kindOf(out.Op), cond.Pattern)
 	if !ok {
@@ -170,6 +154,26 @@ func (c *checker) target(l *layer, out *ir.Clause, cond *syntax.Cond) bool {
 	}
 	if !slices.Contains(out.Unless.Targets, t) {
 		out.Unless.Targets = append(out.Unless.Targets, t)
+	}
+	return true
+}
+
+func (c *checker) targetProperty(l *layer, out *ir.Clause, cond *syntax.Cond) bool {
+	switch {
+	case cond.Property.Text != "modified":
+		c.notSupported(l, cond.Span, "the condition target "+cond.Property.Text)
+		return false
+	case kindOf(out.Op) == ir.Endpoint:
+		c.report(l.Text.New(diag.NoContents, cond.Span, "%s is about endpoints, and only files are modified", out.Op).
+			WithHint("leave the condition out"))
+		return false
+	case cond.Not:
+		out.Unless.NotModified = true
+	default:
+		out.Unless.Modified = true
+	}
+	if out.Unless.Modified && out.Unless.NotModified {
+		c.report(l.Text.New(diag.ClauseNeverMatches, cond.Span, "a target is modified or it is not, so the clause never matches"))
 	}
 	return true
 }
@@ -190,6 +194,9 @@ func (c *checker) gate(l *layer, cond *syntax.Cond) (int, bool) {
 	var ok bool
 	if g.After, ok = c.event(l, cond.After, "after"); !ok {
 		return 0, false
+	}
+	if g.After.Op == ir.Exec {
+		c.warnWritableGate(l, cond.After.Pattern, g.After.Pattern)
 	}
 	if cond.Exits != nil && !c.exits(l, cond, &g) {
 		return 0, false
@@ -256,7 +263,7 @@ func addOnce(list []int, n int) []int {
 func oneLine(l *layer, span diag.Span) string {
 	var b strings.Builder
 	quoted, blank := false, false
-	comments := l.File.Comments
+	comments := l.Tree.Comments
 	first, _ := slices.BinarySearchFunc(comments, span.Start, func(c syntax.Comment, at int) int { return c.Span.Start - at })
 	comments = comments[first:]
 	for i := span.Start; i < span.End; i++ {

@@ -3,7 +3,9 @@
 package dfa
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
@@ -14,6 +16,8 @@ type LimitError struct {
 	What          string
 	Figure, Limit int
 	More          bool // Figure is what was reached when the count was given up
+
+	automaton bool // other automata of the same patterns may need less
 }
 
 func (e *LimitError) Error() string {
@@ -25,42 +29,88 @@ func (e *LimitError) Error() string {
 
 // Compile makes the image of a program. It checks the program first, which may
 // come from a file, and gives equal images for equal programs.
+//
+// The patterns of paths make one automaton, as long as that stays within what the
+// engine holds. Patterns that begin anywhere (**/NAME) and those that begin
+// somewhere (/DIR/**) multiply each other's states; when they become too many,
+// each kind makes an automaton of its own.
 func Compile(p *ir.Program) (*Image, error) {
 	if err := validate(p); err != nil {
 		return nil, fmt.Errorf("check program: %w", err)
 	}
-	b, err := newBuilder(p)
+	img, err := build(p, false, bounds{raw: 4 * ir.MaxStates, steps: maxSteps / 4, final: ir.MaxStates})
+	var limit *LimitError
+	if !errors.As(err, &limit) || !limit.automaton {
+		return img, err
+	}
+	return build(p, true, bounds{raw: 2 * ir.MaxCompiledStates, steps: maxSteps, final: ir.MaxCompiledStates})
+}
+
+func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
+	b, err := newBuilder(p, split)
 	if err != nil {
 		return nil, err
 	}
-	nfas, err := b.nfas()
+	inputs, err := b.inputs()
 	if err != nil {
 		return nil, err
 	}
-	r, err := determinize(nfas, b.row)
+	r, err := determinize(inputs, b.row, limits)
 	if err != nil {
 		return nil, err
 	}
 	block, count := minimize(r)
-	if count > ir.MaxStates {
-		return nil, &LimitError{What: "automaton states", Figure: count, Limit: ir.MaxStates}
+	if count > limits.final {
+		return nil, &LimitError{What: "automaton states", Figure: count, Limit: ir.MaxCompiledStates, automaton: true}
 	}
 	b.tables(r, block, count)
+	b.img.Idle = b.idle()
 	return b.img, nil
 }
 
-// nfas adds every pattern to the automaton of each kind of key that it is for.
-func (b *builder) nfas() (out [NumStarts]*nfa, err error) {
-	for i := range out {
-		out[i] = newNFA()
-		out[i].state()
+// input is what one entry of the automaton stands for.
+type input struct {
+	kind   Start
+	floats bool // of the patterns that begin anywhere
+	nfa    *nfa
+}
+
+// inputs adds every pattern to the automaton of each kind of key that it is for.
+// The entries of Image.Start come first, then Host, then those of Image.More.
+func (b *builder) inputs() ([]input, error) {
+	var out []input
+	for kind := range Host + 1 {
+		out = append(out, input{kind: kind, nfa: newNFA()})
+	}
+	if b.split {
+		out = append(out, input{kind: Path, floats: true, nfa: newNFA()})
+	}
+	for _, in := range out {
+		in.nfa.state()
+	}
+	add := func(at int, elems []pattern.Elem, id int) error {
+		out[at].nfa.add(0, elems, int32(id))
+		if n := len(out[at].nfa.states); n > maxNFAStates {
+			return &LimitError{What: "pattern characters", Figure: n, Limit: maxNFAStates}
+		}
+		return nil
 	}
 	for id, pat := range b.patterns {
 		for kind, alternatives := range b.elements(pat, b.uses[id].named()) {
 			for _, elems := range alternatives {
-				out[kind].add(0, elems, int32(id))
-				if n := len(out[kind].states); n > maxNFAStates {
-					return out, &LimitError{What: "pattern characters", Figure: n, Limit: maxNFAStates}
+				at := kind
+				if Start(kind) == Path && b.floats(int32(id)) {
+					at = len(out) - 1
+				}
+				if err := add(at, elems, id); err != nil {
+					return nil, err
+				}
+				if !b.split || !pat.Any || !b.uses[id].target || Start(kind) != Path {
+					continue
+				}
+				// For targets with not, also a path that matches nothing has a row.
+				if err := add(len(out)-1, elems, id); err != nil {
+					return nil, err
 				}
 			}
 		}
@@ -68,29 +118,41 @@ func (b *builder) nfas() (out [NumStarts]*nfa, err error) {
 	for id, glob := range b.tokens {
 		globs, err := pattern.Glob(glob, pattern.Token)
 		if err != nil {
-			return out, fmt.Errorf("check program: %w", err)
+			return nil, fmt.Errorf("check program: %w", err)
 		}
 		for _, elems := range globs {
-			out[Token].add(0, elems, int32(id))
-			if n := len(out[Token].states); n > maxNFAStates {
-				return out, &LimitError{What: "pattern characters", Figure: n, Limit: maxNFAStates}
+			if err := add(int(Token), elems, id); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return out, nil
 }
 
+// floats tells whether a pattern is of the automaton for those that begin
+// anywhere.
+func (b *builder) floats(id int32) bool {
+	return b.split && floating(b.patterns[id])
+}
+
+func floating(p ir.Pattern) bool {
+	return !p.Any && p.Kind != ir.Endpoint && (strings.HasPrefix(p.Text, "/*") || !strings.HasPrefix(p.Text, "/"))
+}
+
 // elements returns what a pattern matches, by kind of key. validate has parsed
 // it before, so errors are gone.
-func (b *builder) elements(p ir.Pattern, named bool) (out [NumStarts][][]pattern.Elem) {
+func (b *builder) elements(p ir.Pattern, named bool) (out [Host + 1][][]pattern.Elem) {
 	anything := [][]pattern.Elem{{{Kind: pattern.AnyStar}}}
 	switch {
 	case p.Kind == ir.Endpoint && p.Any:
 		e := pattern.AnyEndpoint()
 		out[Address], out[Unix] = e.Addresses(), e.Unix
+		if b.hosts {
+			out[Host] = anything
+		}
 	case p.Kind == ir.Endpoint:
 		e, _ := pattern.ParseEndpoint(p.Text, "/")
-		out[Address], out[Unix] = e.Addresses(), e.Unix
+		out[Address], out[Unix], out[Host] = e.Addresses(), e.Unix, e.Names()
 	case p.Any:
 		out[Path] = anything
 	case baseName(p):
@@ -125,16 +187,21 @@ func (b *builder) tables(r *raw, block []int32, count int) {
 		return uint16(number[block[s]])
 	}
 	visit(Dead)
-	for kind, s := range r.start {
-		b.img.Start[kind] = visit(s)
+	for kind := range b.img.Start {
+		b.img.Start[kind] = visit(r.start[kind])
 	}
+	b.img.Host = visit(r.start[Host])
+	for _, s := range r.start[Host+1:] {
+		if s != Dead {
+			b.img.More = append(b.img.More, visit(s))
+		}
+	}
+	b.img.Next = make([]uint16, 0, 256*count)
 	for i := 0; i < len(order); i++ {
 		s := int(order[i])
 		b.img.RowOf = append(b.img.RowOf, uint16(r.row[s]))
-		row := make([]uint16, 256)
 		for c := range 256 {
-			row[c] = visit(r.next[s*k+int(r.classOf[c])])
+			b.img.Next = append(b.img.Next, visit(r.next[s*k+int(r.classOf[c])]))
 		}
-		b.img.Next = append(b.img.Next, row...)
 	}
 }

@@ -27,26 +27,58 @@ const (
 	// Unix: the path of a Unix socket, or @ and the abstract name.
 	Unix
 	NumStarts
+	// Host: NAME:PORT of a host that is known by its name, in lower case. Its entry
+	// is Image.Host. Patterns of names are live, and any.
+	Host = NumStarts
 )
 
 // Dead is the state from which nothing can match.
 const Dead = 0
 
 // Image is a compiled policy: everything the engine needs to decide.
+//
+// The verdict on an event is the strictest of: the clauses that match, of those
+// that Row.Clauses lists (ask: unless it was granted); the protected patterns that
+// match, of Row.Protects, for events that change the object, each of which blocks;
+// and the defaults of the operation that are not lifted. A default is lifted when
+// an allow clause that Row.Allows lists matches and has the default's bit in
+// Lifts. So the kernel needs one more pass over a second list of candidates, one
+// word for what they lift, and one look at the operation's defaults, the strictest
+// first. A key that cannot be read has row 1, whose Allows are empty: nothing
+// lifts.
+//
+// What the engine of this version enforces of this is up to package policy: an
+// image that has More, Allows, Defaults, Protects, Declassify, Endorse, an Ask, a Host or
+// a modified target is not given to it.
 type Image struct {
 	// Next is the transition table, Next[state*256+byte]. State 0 is Dead.
 	Next []uint16
 	// Start has the entry state of each kind of key.
 	Start [NumStarts]uint16
+	// Host is the entry state for the names of hosts. An endpoint that is known by
+	// an address and by names has the candidates of the rows of all of them, and
+	// the targets.
+	Host uint16
+	// More has further entries for paths, none as long as one automaton will do. A
+	// path that is walked from Start[Path] is walked from these as well, and has
+	// the candidates of all the rows that it comes to, and all that they set.
+	More []uint16
 	// RowOf gives each state's index in Rows.
 	RowOf []uint16
 	// Rows: row 0 matches nothing; row 1 stands for a key that cannot be read
-	// (an unresolvable or overlong path): every pattern of every notify-free
-	// (ask, block, kill) clause, no target, every source and every since event,
-	// no gate that opens and no lineage.
+	// (an unresolvable or overlong path): every pattern of every clause that denies
+	// (ask, block, kill), every protected one, no target, every source and every
+	// since event, and nothing that opens: no allow, no gate, no lineage, no
+	// transform.
 	Rows []Row
 	// Clauses are decided in the order in which a row lists them.
 	Clauses []Clause
+	// Defaults of all operations, the strictest first; at most 64. They hold for
+	// every object of their operation, whatever its row; not for what is no object
+	// (pipes, terminals) nor for programs that are mapped and not run.
+	Defaults []Default
+	// Protects are what must not be changed.
+	Protects []Protect
 	// ArgWords is the number of 64-bit words of an argv position set.
 	ArgWords int
 	// ArgStart has the bits of all first positions set.
@@ -55,6 +87,11 @@ type Image struct {
 	Ops uint32
 	// Labels is the set of labels that some clause tests.
 	Labels uint64
+	// Integrity is the set of labels that are endorsed: no flow carries them, and
+	// gaining another label by a flow clears them.
+	Integrity uint64
+	// Idle lists clauses of the program that no object can match.
+	Idle []int
 }
 
 // NoRow and UnknownRow are the two fixed rows.
@@ -71,11 +108,21 @@ type Row struct {
 	ExecSources uint64
 	// Lineage: the lineage bits that running it sets. Only from Path.
 	Lineage uint64
-	// Targets: the exec target sets (bits, see Clause.Target) that hold.
+	// Declassify and Endorse: the labels that running it clears and then sets,
+	// once the new image is there, if it is one that opens gates. While it runs, it
+	// does not regain what it clears. Only from Path.
+	Declassify, Endorse uint64
+	// Targets: the target sets (bits, see Clause.Target) that hold.
 	Targets uint64
 	// Clauses lists, by operation, the candidates: indexes into Image.Clauses,
-	// strictest effect first, then in file order.
+	// strictest effect first, then in file order. None is an allow.
 	Clauses [ir.NumOps][]uint16
+	// Allows lists the allow clauses, in file order; never from Name.
+	Allows [ir.NumOps][]uint16
+	// Protects lists indexes into Image.Protects. What they name is not written,
+	// appended to or unlinked, and no directory above it is moved; it holds for the
+	// inode, whatever other names it has.
+	Protects []uint16
 	// Gates lists, by operation of the event, what it does to gates.
 	Gates [ir.NumOps][]GateRef
 	// Tokens, for rows of Token: the argv positions that this token satisfies.
@@ -87,6 +134,7 @@ type Clause struct {
 	Clause int // index in Program.Clauses
 	Rule   int
 	Effect ir.Effect
+	Hold   bool   // of an Ask: the process waits for the answer
 	All    uint64 // labels that must be there
 	None   uint64 // labels that must not
 	// Any: the pattern is the word any; the clause names no program.
@@ -97,9 +145,31 @@ type Clause struct {
 	UnlessLineage uint64
 	// UnlessGates: one of these gates, when fresh, excuses.
 	UnlessGates []int
-	// Target is the bit in the resolved path's Row.Targets that excuses, or -1.
-	// Targets of other operations are resolved at compile time.
+	// Target is the bit in Row.Targets that excuses, or -1: of the resolved path
+	// for an exec, of any key for an endpoint. Where a key decides alone, targets
+	// are resolved at compile time.
 	Target int
+	// UnlessModified: excused if the file's contents were written inside the scope;
+	// UnlessUnmodified: if they were not.
+	UnlessModified, UnlessUnmodified bool
+	// Lifts, of an Allow: the defaults (bits, by index in Image.Defaults) that do
+	// not hold when it matches.
+	Lifts uint64
+}
+
+// Default is a default of one operation; one of connect holds for send as well.
+type Default struct {
+	Default int // index in Program.Defaults
+	Effect  ir.Effect
+	Hold    bool
+	Op      ir.Op
+	Layer   int
+}
+
+// Protect is one conjunction of an entry of `protect:`.
+type Protect struct {
+	Protect   int    // index in Program.Protects
+	All, None uint64 // as in Clause
 }
 
 // GateRef says what an event does to a gate.

@@ -11,13 +11,14 @@ import (
 	"github.com/actplane/actplane/policy/pattern"
 )
 
-// maxRawStates and maxSteps bound the construction, so that patterns that blow
-// up end in an error within a second and not in a full memory. The automaton
-// shrinks when it is minimised, hence the factor.
+// bounds limits the construction, so that patterns that blow up end in an error
+// within a second and not in a full memory. The automaton shrinks when it is
+// minimised, so that raw is more than final.
+type bounds struct{ raw, steps, final int }
+
 const (
-	maxRawStates = 4 * ir.MaxStates
-	maxSteps     = 1 << 26
-	memberCost   = 16 // of each member of a set that is kept, for its memory
+	maxSteps   = 1 << 24
+	memberCost = 16 // of each member of a set that is kept, for its memory
 )
 
 // raw is a deterministic automaton before minimisation. State 0 is Dead.
@@ -26,18 +27,18 @@ type raw struct {
 	bytes   []byte // one byte of each class
 	next    []int32
 	row     []int32 // by state
-	start   [NumStarts]int32
+	start   []int32 // by input
 }
 
-// rowFunc returns the row of the keys of one kind that match exactly a set of
+// rowFunc returns the row of the keys of one entry that match exactly a set of
 // patterns, which is sorted.
-type rowFunc func(kind Start, patterns []int32) (int32, error)
+type rowFunc func(in input, patterns []int32) (int32, error)
 
 // determinize runs the subset construction from all entries.
-func determinize(nfas [NumStarts]*nfa, rowOf rowFunc) (*raw, error) {
+func determinize(inputs []input, rowOf rowFunc, limits bounds) (*raw, error) {
 	all := map[pattern.Range]int{}
-	for _, n := range nfas {
-		for _, r := range slices.SortedFunc(maps.Keys(n.ranges), compareRanges) {
+	for _, in := range inputs {
+		for _, r := range slices.SortedFunc(maps.Keys(in.nfa.ranges), compareRanges) {
 			if _, ok := all[r]; !ok {
 				all[r] = len(all)
 			}
@@ -52,8 +53,9 @@ func determinize(nfas [NumStarts]*nfa, rowOf rowFunc) (*raw, error) {
 	}
 	out.next = make([]int32, count)
 	steps := 0
-	for kind, n := range nfas {
-		c := newConstruction(Start(kind), n, out, rowOf, &steps)
+	for _, in := range inputs {
+		c := newConstruction(in, out, rowOf, &steps)
+		c.limits = limits
 		if err := c.run(); err != nil {
 			return nil, err
 		}
@@ -71,11 +73,11 @@ func compareRanges(a, b pattern.Range) int {
 // construction is the subset construction from one entry. Sets of states of
 // different entries never meet, but in Dead.
 type construction struct {
-	kind    Start
-	nfa     *nfa
+	input
 	out     *raw
 	rowOf   rowFunc
 	steps   *int
+	limits  bounds
 	closure [][]int32
 	classOf [256]uint8
 	over    map[pattern.Range][]uint8 // the classes of each range
@@ -88,9 +90,10 @@ type construction struct {
 	key     []byte
 }
 
-func newConstruction(kind Start, n *nfa, out *raw, rowOf rowFunc, steps *int) *construction {
+func newConstruction(in input, out *raw, rowOf rowFunc, steps *int) *construction {
+	n := in.nfa
 	c := &construction{
-		kind: kind, nfa: n, out: out, rowOf: rowOf, steps: steps,
+		input: in, out: out, rowOf: rowOf, steps: steps,
 		closure: n.closures(),
 		over:    map[pattern.Range][]uint8{},
 		sets:    map[string]int32{},
@@ -116,7 +119,7 @@ func (c *construction) run() error {
 	if err != nil {
 		return err
 	}
-	c.out.start[c.kind] = start
+	c.out.start = append(c.out.start, start)
 	count := len(c.out.bytes)
 	buckets := make([][]int32, 256)
 	targets := make([]int32, 256)
@@ -168,16 +171,16 @@ func (c *construction) state(set []int32) (int32, error) {
 	if len(members) == 0 {
 		return Dead, nil
 	}
-	if *c.steps > maxSteps {
-		return 0, &LimitError{What: "steps to build its automaton", Figure: maxSteps, Limit: maxSteps, More: true}
+	if *c.steps > c.limits.steps {
+		return 0, &LimitError{What: "steps to build its automaton", Figure: c.limits.steps, Limit: maxSteps, More: true, automaton: true}
 	}
 	slices.Sort(members)
 	key := c.encode(members)
 	if s, ok := c.sets[string(key)]; ok {
 		return s, nil
 	}
-	if len(c.out.row) == maxRawStates {
-		return 0, &LimitError{What: "automaton states", Figure: maxRawStates, Limit: ir.MaxStates, More: true}
+	if len(c.out.row) == c.limits.raw {
+		return 0, &LimitError{What: "automaton states", Figure: c.limits.raw, Limit: ir.MaxCompiledStates, More: true, automaton: true}
 	}
 	s := int32(len(c.out.row))
 	c.sets[string(key)] = s
@@ -206,7 +209,7 @@ func (c *construction) row(members []int32) (int32, error) {
 	if row, ok := c.rows[key]; ok {
 		return row, nil
 	}
-	row, err := c.rowOf(c.kind, accept)
+	row, err := c.rowOf(c.input, accept)
 	c.rows[key] = row
 	return row, err
 }

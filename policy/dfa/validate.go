@@ -5,6 +5,7 @@ package dfa
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
@@ -21,6 +22,7 @@ func validate(p *ir.Program) error {
 		{"lineage conditions", len(p.Lineages), ir.MaxLineages},
 		{"gates", len(p.Gates), ir.MaxGates},
 		{"clauses", len(p.Clauses), ir.MaxClauses},
+		{"defaults", len(p.Defaults), ir.MaxDefaults},
 	} {
 		if l.figure > l.limit {
 			return &LimitError{What: l.what, Figure: l.figure, Limit: l.limit}
@@ -43,6 +45,9 @@ func validate(p *ir.Program) error {
 		if err := validGate(g); err != nil {
 			return fmt.Errorf("gate %d: %w", i, err)
 		}
+	}
+	if err := validRest(p); err != nil {
+		return err
 	}
 	for i := range p.Clauses {
 		if err := validClause(p, &p.Clauses[i]); err != nil {
@@ -95,15 +100,11 @@ func validObject(op ir.Op, p ir.Pattern, args []string) error {
 }
 
 func validClause(p *ir.Program, c *ir.Clause) error {
-	switch c.Op {
-	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send:
-	default:
-		return fmt.Errorf("operation %d is not supported", c.Op)
+	if c.Op >= ir.NumOps {
+		return fmt.Errorf("operation %d does not exist", c.Op)
 	}
-	switch c.Effect {
-	case ir.Notify, ir.Block, ir.Kill:
-	default:
-		return fmt.Errorf("effect %d is not supported", c.Effect)
+	if err := validEffect(c.Effect, c.Hold); err != nil {
+		return err
 	}
 	if c.Rule < 0 || c.Rule >= len(p.Rules) {
 		return fmt.Errorf("rule %d does not exist", c.Rule)
@@ -111,20 +112,72 @@ func validClause(p *ir.Program, c *ir.Clause) error {
 	if err := validObject(c.Op, c.Pattern, c.Args); err != nil {
 		return err
 	}
+	if err := validTerms(p, c.If); err != nil {
+		return err
+	}
+	return validUnless(p, c)
+}
+
+func validEffect(e ir.Effect, hold time.Duration) error {
+	if e > ir.Kill {
+		return fmt.Errorf("effect %d does not exist", e)
+	}
+	if hold < 0 || hold > 0 && e != ir.Ask {
+		return fmt.Errorf("effect %d cannot hold for %v", e, hold)
+	}
+	return nil
+}
+
+func validTerms(p *ir.Program, terms []ir.Term) error {
 	known := ^uint64(0)
 	if n := len(p.Labels); n < 64 {
 		known = 1<<n - 1
 	}
-	for _, t := range c.If {
+	for _, t := range terms {
 		// A term that contradicts itself may name a label that isn't there.
 		if (t.All|t.None)&^known != 0 && t.All&t.None == 0 {
 			return fmt.Errorf("a condition names a label that does not exist")
 		}
 	}
-	return validUnless(p, c)
+	return nil
+}
+
+// validRest checks transforms, defaults and protected patterns.
+func validRest(p *ir.Program) error {
+	for i, t := range p.Transforms {
+		if t.Label < 0 || t.Label >= len(p.Labels) {
+			return fmt.Errorf("transform %d: label %d does not exist", i, t.Label)
+		}
+		if t.Endorse && !p.Labels[t.Label].Integrity {
+			return fmt.Errorf("transform %d: label %d is endorsed and no integrity label", i, t.Label)
+		}
+		if err := validPattern(t.Pattern, ir.ExecProgram); err != nil {
+			return fmt.Errorf("transform %d: %w", i, err)
+		}
+	}
+	for i, d := range p.Defaults {
+		if d.Op >= ir.NumOps {
+			return fmt.Errorf("default %d: operation %d does not exist", i, d.Op)
+		}
+		if err := validEffect(d.Effect, d.Hold); err != nil {
+			return fmt.Errorf("default %d: %w", i, err)
+		}
+	}
+	for i, e := range p.Protects {
+		if err := validPattern(e.Pattern, ir.File); err != nil {
+			return fmt.Errorf("protected pattern %d: %w", i, err)
+		}
+		if err := validTerms(p, e.If); err != nil {
+			return fmt.Errorf("protected pattern %d: %w", i, err)
+		}
+	}
+	return nil
 }
 
 func validUnless(p *ir.Program, c *ir.Clause) error {
+	if (c.Unless.Modified || c.Unless.NotModified) && KindOf(c.Op) == ir.Endpoint {
+		return fmt.Errorf("operation %d has no file that could be modified", c.Op)
+	}
 	for _, t := range c.Unless.Targets {
 		if err := validPattern(t.Pattern, KindOf(c.Op)); err != nil {
 			return err
@@ -165,6 +218,9 @@ func validPattern(p ir.Pattern, kind ir.Kind) error {
 	if p.Kind != kind || kind > ir.Endpoint {
 		return fmt.Errorf("pattern %q is of the wrong kind", p.Text)
 	}
+	if p.Host && (p.Any || kind != ir.Endpoint) {
+		return fmt.Errorf("pattern %q is no host name", p.Text)
+	}
 	if p.Any {
 		if p.Text != "" {
 			return fmt.Errorf("pattern any has the text %q", p.Text)
@@ -177,7 +233,10 @@ func validPattern(p ir.Pattern, kind ir.Kind) error {
 	var err error
 	switch {
 	case kind == ir.Endpoint:
-		_, err = pattern.ParseEndpoint(p.Text, "/")
+		var e pattern.Endpoint
+		if e, err = pattern.ParseEndpoint(p.Text, "/"); err == nil && e.Host != p.Host {
+			err = fmt.Errorf("pattern %q is not marked for what it is", p.Text)
+		}
 	case baseName(p):
 		_, err = pattern.Glob(p.Text, pattern.Name)
 	default:

@@ -4,7 +4,10 @@ package dfa
 
 // Row returns the index in Rows of what a key matches, as the kernel finds it.
 func (i *Image) Row(start Start, key []byte) int {
-	state := i.Start[start]
+	state := i.Host
+	if start < NumStarts {
+		state = i.Start[start]
+	}
 	for _, b := range key {
 		state = i.Next[int(state)*256+int(b)]
 	}

@@ -21,6 +21,13 @@ const (
 	AliasBomb    Code = "P010"
 	BadLimit     Code = "P011"
 	BadWorkspace Code = "P012"
+	MixedDomains Code = "P013"
+	UnknownName  Code = "P014"
+	BadDisable   Code = "P015"
+	DomainCycle  Code = "P016"
+	NoDomain     Code = "P017"
+	EmptyBody    Code = "P018"
+	BadMode      Code = "P019"
 )
 
 // The syntax of the policy text.
@@ -34,22 +41,27 @@ const (
 	TooDeep            Code = "P107"
 	ClauseAfterBecause Code = "P108"
 	BadNumber          Code = "P109"
+	BadDuration        Code = "P110"
 )
 
 // What names and patterns mean.
 const (
-	DuplicateRule   Code = "P201"
-	WrongKind       Code = "P202"
-	UndeclaredLabel Code = "P203"
-	ExitsOnNonExec  Code = "P204"
-	BadGateEvent    Code = "P205"
-	ArgsOnNonExec   Code = "P206"
-	BadGlob         Code = "P207"
-	NeverMatches    Code = "P208"
-	BadAddress      Code = "P209"
-	BadPort         Code = "P210"
-	UnknownSet      Code = "P211"
-	NotExpanded     Code = "P212"
+	DuplicateRule    Code = "P201"
+	WrongKind        Code = "P202"
+	UndeclaredLabel  Code = "P203"
+	ExitsOnNonExec   Code = "P204"
+	BadGateEvent     Code = "P205"
+	ArgsOnNonExec    Code = "P206"
+	BadGlob          Code = "P207"
+	NeverMatches     Code = "P208"
+	BadAddress       Code = "P209"
+	BadPort          Code = "P210"
+	UnknownSet       Code = "P211"
+	NotExpanded      Code = "P212"
+	OuterLabel       Code = "P213"
+	SourceOfEndorsed Code = "P214"
+	DuplicateDefault Code = "P215"
+	NoContents       Code = "P216"
 )
 
 // Warnings.
@@ -60,9 +72,16 @@ const (
 	RepeatedClause     Code = "P304"
 	AssumedWorkspace   Code = "P305"
 	EmptyPolicy        Code = "P306"
+	NothingToLift      Code = "P307"
+	OtherPlace         Code = "P308"
+	WritableGate       Code = "P309"
+	LooksLikeRegex     Code = "P310"
+	NoEffect           Code = "P311"
 )
 
-// Limits and what is not built yet.
+// Limits, and what is not built yet. NotSupported is an error where a policy is
+// to be enforced and for words that nothing gives a meaning yet; where a policy
+// is only checked it warns of what the engine cannot enforce.
 const (
 	OverLimit    Code = "P401"
 	NotSupported Code = "P501"
@@ -89,6 +108,13 @@ func Codes() []struct {
 		{AliasBomb, "aliases that expand without bound"},
 		{BadLimit, "a limit that makes no sense"},
 		{BadWorkspace, "a workspace that is no absolute path"},
+		{MixedDomains, "both a policy and domains"},
+		{UnknownName, "a rule or domain that does not exist"},
+		{BadDisable, "a domain disables what it cannot"},
+		{DomainCycle, "domains that are their own parents"},
+		{NoDomain, "several domains and no default"},
+		{EmptyBody, "rules or domains without content"},
+		{BadMode, "an unknown mode of a binding"},
 		{Unexpected, "something else was expected here"},
 		{UnterminatedString, "a string without its closing quote"},
 		{BadCharacter, "a character that the language does not use"},
@@ -98,6 +124,7 @@ func Codes() []struct {
 		{TooDeep, "parentheses nested too deep"},
 		{ClauseAfterBecause, "a clause after because"},
 		{BadNumber, "a number that is out of range"},
+		{BadDuration, "a malformed duration"},
 		{DuplicateRule, "two rules of one name"},
 		{WrongKind, "a kind of object that the operation does not have"},
 		{UndeclaredLabel, "a label that is not declared"},
@@ -110,12 +137,21 @@ func Codes() []struct {
 		{BadPort, "a malformed port"},
 		{UnknownSet, "an unknown address set"},
 		{NotExpanded, "a pattern that counts on a shell"},
+		{OuterLabel, "a transform of an outer layer's label"},
+		{SourceOfEndorsed, "a source of an endorsed label"},
+		{DuplicateDefault, "two defaults of one operation"},
+		{NoContents, "target modified of something without contents"},
 		{LabelNeverProduced, "a label that nothing produces"},
 		{MixedAndOr, "and mixed with or"},
 		{ClauseNeverMatches, "a clause that can never match"},
 		{RepeatedClause, "a clause that is there twice"},
 		{AssumedWorkspace, "relative patterns without a workspace"},
 		{EmptyPolicy, "a policy that says nothing"},
+		{NothingToLift, "an allow without a default"},
+		{OtherPlace, "a pattern that points elsewhere because of the workspace"},
+		{WritableGate, "a gate on a program that the container can write"},
+		{LooksLikeRegex, "a pattern that looks like a regular expression"},
+		{NoEffect, "a key that has no effect here"},
 		{OverLimit, "more than the engine holds"},
 		{NotSupported, "not supported by this version"},
 	}

@@ -13,7 +13,10 @@
 // Label.
 package ir
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Op is an operation that a clause or a gate names.
 type Op uint8
@@ -66,6 +69,7 @@ const (
 	MaxExecTargets = 64  // distinct `unless target` sets on exec clauses
 	MaxClauseGates = 8   // `after` conditions of one clause
 	MaxArgPatterns = 512 // argv token positions of all clauses and gates
+	MaxDefaults    = 64  // of all layers
 	MaxStates      = 8192
 
 	MaxCompiledStates = 1 << 16
@@ -259,3 +263,35 @@ func (p *Program) LayerOf(clause int) int { return p.Rules[p.Clauses[clause].Rul
 // Lifts tells whether an allow clause of one layer lifts a default of another:
 // an inner layer never takes what an outer one set.
 func Lifts(allow, byDefault int) bool { return allow <= byDefault }
+
+// Governs tells whether what is said of one operation, by a clause or a default,
+// can decide events of another: connect covers send, since connecting first and
+// reading the secret later must not get around a rule. An allow of send alone
+// also lifts, for sends, what a default of connect says.
+func Governs(said, event Op) bool {
+	return said == event || said == Connect && event == Send
+}
+
+// String returns the word of the language.
+func (o Op) String() string {
+	if o >= NumOps {
+		return "operation " + strconv.Itoa(int(o))
+	}
+	return [NumOps]string{"exec", "open", "read", "write", "append", "unlink", "connect", "bind", "send", "recv"}[o]
+}
+
+// String returns the word of the language.
+func (e Effect) String() string {
+	if e > Kill {
+		return "effect " + strconv.Itoa(int(e))
+	}
+	return [...]string{"allow", "notify", "ask", "block", "kill"}[e]
+}
+
+// String returns the word of the language.
+func (k Kind) String() string {
+	if k > Endpoint {
+		return "kind " + strconv.Itoa(int(k))
+	}
+	return [...]string{"file", "exec", "endpoint"}[k]
+}

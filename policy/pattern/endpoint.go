@@ -3,6 +3,7 @@
 package pattern
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -17,7 +18,10 @@ type Endpoint struct {
 	Unix [][]Elem
 	// Relative tells that a Unix socket path was put under the workspace.
 	Relative bool
+	// Host tells that the pattern is one of names; see Names.
+	Host bool
 
+	names          [][]Elem
 	ranges         []addrRange
 	loPort, hiPort int
 }
@@ -26,6 +30,41 @@ type Endpoint struct {
 // the address, IPv4 as ::ffff:a.b.c.d, and 2 of the port); none for a pattern
 // of Unix sockets.
 func (e *Endpoint) Addresses() [][]Elem { return addresses(e.ranges, e.loPort, e.hiPort) }
+
+// Names returns the alternatives over the key NAME:PORT of a host that is known
+// by its name, in lower case and without a dot at its end.
+func (e *Endpoint) Names() [][]Elem {
+	ports := [][]Elem{{literal(':'), {Kind: AnyStar}}}
+	if e.loPort > 0 || e.hiPort < maxPort {
+		ports = decimals(e.loPort, e.hiPort)
+	}
+	var out [][]Elem
+	for _, name := range e.names {
+		for _, port := range ports {
+			out = append(out, slices.Concat(name, port))
+		}
+	}
+	return out
+}
+
+// decimals returns the alternatives over :N for all N of a range.
+func decimals(lo, hi int) [][]Elem {
+	var out [][]Elem
+	for first := 1; first <= hi; first *= 10 {
+		from, to := max(lo, first), min(hi, first*10-1)
+		if from > to {
+			continue
+		}
+		for _, seq := range sequencesIn([]byte(strconv.Itoa(from)), []byte(strconv.Itoa(to)), Range{'0', '9'}) {
+			elems := []Elem{literal(':')}
+			for _, r := range seq {
+				elems = append(elems, Elem{Kind: Lit, Seqs: [][]Range{{r}}})
+			}
+			out = append(out, elems)
+		}
+	}
+	return out
+}
 
 // AnyEndpoint matches every address and every Unix socket.
 func AnyEndpoint() Endpoint {
@@ -54,19 +93,24 @@ func ParseEndpoint(text, workspace string) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, err
 	}
-	canonical, ranges, err := parseHost(host)
+	e := Endpoint{loPort: lo, hiPort: hi}
+	e.Text, e.ranges, err = parseHost(host)
+	if errors.Is(err, errNotNumeric) {
+		e.Host = true
+		e.Text, e.names, err = hostName(host)
+	}
 	if err != nil {
 		return Endpoint{}, err
 	}
 	switch {
 	case port == "":
-		lo = 0
+		e.loPort = 0
 	case lo == hi:
-		canonical += ":" + strconv.Itoa(lo)
+		e.Text += ":" + strconv.Itoa(lo)
 	default:
-		canonical += ":" + strconv.Itoa(lo) + "-" + strconv.Itoa(hi)
+		e.Text += ":" + strconv.Itoa(lo) + "-" + strconv.Itoa(hi)
 	}
-	return Endpoint{Text: canonical, ranges: ranges, loPort: lo, hiPort: hi}, nil
+	return e, nil
 }
 
 func parseUnix(rest, workspace string) (Endpoint, error) {
@@ -158,6 +202,8 @@ func parseHost(host string) (canonical string, ranges []addrRange, err error) {
 		return "*", set, nil
 	case host == "":
 		return "", nil, errorf(BadAddress, `for any address write "*:PORT"`, "the address before the port is missing")
+	case strings.EqualFold(host, "localhost"):
+		return parseHost("@loopback")
 	case host[0] == '@':
 		set, ok := lookupSet(host)
 		if !ok || host == "@any" {
@@ -191,7 +237,28 @@ func notAnAddress(host string) error {
 	case strings.ContainsAny(host, " \t/@\\"):
 		return errorf(BadAddress, "", "%q is no address", host)
 	}
-	return errorf(HostName, "write its addresses", "host names")
+	return errNotNumeric
+}
+
+// errNotNumeric says that a host is no address, and may be a name.
+var errNotNumeric = errors.New("not an address")
+
+// hostName reads a glob over host names. Its asterisks match dots as well.
+func hostName(host string) (string, [][]Elem, error) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	for _, c := range host {
+		switch {
+		case c >= 0x80:
+			return "", nil, errorf(BadAddress, "write the name as it is looked up: xn--…", "the host name %q has the character %q", host, c)
+		case !letter(byte(c)) && strings.IndexRune("0123456789-_.*?[]!^{},", c) < 0:
+			return "", nil, errorf(BadAddress, "", "%q is neither an address nor a host name", host)
+		}
+	}
+	if host == "" || strings.HasPrefix(host, ".") || strings.Contains(host, "..") {
+		return "", nil, errorf(BadAddress, `for all hosts of a domain write "*.DOMAIN"`, "the host name %q has an empty part", host)
+	}
+	globs, err := Glob(host, Token)
+	return host, globs, err
 }
 
 // dottedPrefix reads 10. or 10.0. or 10.0.0. as the network it is.

@@ -54,7 +54,6 @@ const (
 	BadAddress
 	BadPort
 	UnknownSet
-	HostName
 	TooLong
 )
 

@@ -52,6 +52,7 @@ func TestEndpointText(t *testing.T) {
 		"10.1.2.3/8": "10.0.0.0/8", "10.1.2.3/32": "10.1.2.3", "10.1.2.3:80-80": "10.1.2.3:80", "::1": "[::1]",
 		"[FD00:0::1]:80": "[fd00::1]:80", "fd00::/8": "[fd00::/8]", "[fd00::]/8": "[fd00::/8]", "[fd00::]/8:1-2": "[fd00::/8]:1-2",
 		"::ffff:10.0.0.1": "10.0.0.1", "::ffff:10.0.0.0/104": "10.0.0.0/8", "@public:1-65535": "@public:1-65535",
+		"github.com": "github.com", "*.GitHub.com.:443": "*.github.com:443", "LocalHost:80": "@loopback:80", "{a,b}.io": "{a,b}.io",
 		"unix:/run/x": "unix:/run/x", "unix:x": "unix:/w/x", "unix:@x*": "unix:@x*", "unix:*": "unix:*",
 	} {
 		e, err := ParseEndpoint(in, "/w")
@@ -68,8 +69,8 @@ func TestEndpointText(t *testing.T) {
 func TestEndpointErrors(t *testing.T) {
 	for in, want := range map[string]ErrorKind{
 		"": NeverMatches, "10.0.0.0/33": BadAddress, "10.0.0.0/08": BadAddress, "x:90-80": BadPort, "1.2.3.4:0": BadPort,
-		"1.2.3.4:1-": BadPort, "[::1]:": BadPort, "@x": UnknownSet, "@any": UnknownSet, "github.com": HostName, "*.github.com:443": HostName,
-		"localhost": HostName, "01.2.3.4": BadAddress, "1.2.3.4.5": BadAddress, "/run/x.sock": BadAddress, "unix:": NeverMatches,
+		"1.2.3.4:1-": BadPort, "[::1]:": BadPort, "@x": UnknownSet, "@any": UnknownSet, ".x.org": BadAddress, "a..b": BadAddress,
+		"münchen.de": BadAddress, "a b": BadAddress, "a_b/c": BadAddress, "{a,b.c": BadGlob, "01.2.3.4": BadAddress, "1.2.3.4.5": BadAddress, "/run/x.sock": BadAddress, "unix:": NeverMatches,
 		"unix:~/x": NotExpanded, "http://x": BadAddress, "[::1": BadAddress, "[::1%lo]": BadAddress, "010.": BadAddress,
 	} {
 		_, err := ParseEndpoint(in, "/w")

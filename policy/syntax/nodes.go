@@ -52,6 +52,7 @@ type Transform struct {
 type Default struct {
 	Span   diag.Span
 	Effect Name
+	Hold   *Name // the duration of `ask hold`
 	Op     Name
 }
 

@@ -26,6 +26,23 @@ func Parse(text *diag.Text) (*File, diag.List) {
 	return p.file, p.errs
 }
 
+// ParseExpr reads a text that is one expression; nil when it cannot be read.
+func ParseExpr(text *diag.Text) (Expr, diag.List) {
+	p := &parser{scanner: scanner{text: text, src: text.Body}, file: &File{}}
+	p.advance()
+	var e Expr
+	p.guarded(func() {
+		e = p.or(0)
+		if p.tok.kind != tokEOF {
+			p.fail("the end of the condition")
+		}
+	})
+	if len(p.errs) > 0 {
+		return nil, p.errs
+	}
+	return e, nil
+}
+
 type parser struct {
 	scanner
 	tok  token
@@ -249,6 +266,9 @@ func (p *parser) defaultDecl() {
 		p.unknown("an effect", effectWords...)
 	}
 	d.Effect = p.name(p.advance())
+	if d.Effect.Text == "ask" && p.accept("hold") {
+		d.Hold = p.duration()
+	}
 	if !p.isOneOf(opWords) {
 		p.unknown("an operation", opWords...)
 	}

@@ -18,7 +18,7 @@ func compile(layers []document, workspace string, policyFiles []string) (*ir.Pro
 	for _, layer := range layers {
 		documents = append(documents, policy.Document{Name: layer.name, Text: layer.text, Layer: policyLayer(layer.layer)})
 	}
-	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace, Protect: policyFiles})
+	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace, Protect: policyFiles, Enforce: true})
 	var list diag.List
 	if errors.As(err, &list) {
 		return nil, refusal(layers, list)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/syntax"
+)
+
+// warnPattern warns of patterns that are valid and hardly what was meant.
+func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relative bool) {
+	if out.Kind != ir.Endpoint && c.warnRegex(l, p.Span, p.Text) || out.Any {
+		return
+	}
+	if !relative || out.Kind == ir.Endpoint || strings.HasPrefix(p.Text, ".") {
+		return
+	}
+	first, _, deeper := strings.Cut(p.Text, "/")
+	whole := "/" + p.Text
+	switch {
+	case l.Workspace != "/" && (whole == l.Workspace || strings.HasPrefix(whole, l.Workspace+"/")):
+		c.report(l.Text.New(diag.OtherPlace, p.Span, "a pattern without / at its beginning is under the workspace, so this one means %q", l.Workspace+whole).
+			WithHint("write %q", whole))
+	case deeper && rootDirectory(first):
+		c.report(l.Text.New(diag.OtherPlace, p.Span, "a pattern without / at its beginning is under the workspace, so this one means %q", strings.TrimSuffix(l.Workspace, "/")+whole).
+			WithHint("write %q, or %q if it is meant so", whole, "./"+p.Text))
+	}
+}
+
+// rootDirectory tells whether a name is one that root directories have and
+// workspaces rarely do.
+func rootDirectory(name string) bool {
+	switch name {
+	case "etc", "usr", "var", "home", "root", "tmp", "proc", "sys", "dev", "run", "opt", "sbin":
+		return true
+	}
+	return false
+}
+
+// warnRegex warns of a pattern that is a regular expression by its looks.
+func (c *checker) warnRegex(l *layer, at diag.Span, text string) bool {
+	sign, mean := "", "plain text"
+	switch {
+	case strings.HasPrefix(text, "^"):
+		sign = "^"
+	case strings.HasSuffix(text, "$") && !strings.HasSuffix(text, `\$`):
+		sign = "$"
+	case text == ".*":
+		sign, mean = ".*", "a dot and any characters"
+	case strings.ContainsAny(text, `\(+`):
+		if c.regexSigns == nil {
+			c.regexSigns = regexp.MustCompile(`\\[.dwsDWSb]|\([^()|]*\|[^()]*\)|[.\])]\+`)
+		}
+		sign = c.regexSigns.FindString(text)
+	}
+	if sign == "" {
+		return false
+	}
+	c.report(l.Text.New(diag.LooksLikeRegex, at, "patterns are globs, no regular expressions: \"%s\" is %s here", sign, mean).
+		WithHint("in a glob * is any characters (in a path, up to the next /), ** any characters, ? one, [ab] a or b, {x,y} x or y"))
+	return true
+}
+
+// warnWritableGate warns of a gate whose program the container can write: what
+// has been changed inside opens nothing, so the gate stays shut after an edit.
+func (c *checker) warnWritableGate(l *layer, written syntax.Pattern, p ir.Pattern) {
+	if p.Any || !strings.Contains(p.Text, "/") {
+		return
+	}
+	for _, dir := range []string{l.Workspace, "/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/run"} {
+		if dir != "/" && strings.HasPrefix(p.Text, dir+"/") {
+			c.report(l.Text.New(diag.WritableGate, written.Span, "the container can write in %s, and a program that was written inside opens no gate", dir).
+				WithHint("name a program outside of it, such as one of the image's: /usr/bin/…"))
+			return
+		}
+	}
+}
