@@ -22,6 +22,15 @@ broken='policy: |
 unknown='polcy: |
   rule r: block exec "wget"'
 
+# one_sentence NAME: besides it, Docker's client has a line of help, and sometimes one
+# of its own about a container that is gone before it waits for it.
+one_sentence() {
+  local sentences
+  sentences=$(grep -vE "^(See 'docker run --help'\.|time=.*error waiting for container.*|)$" "$work/output")
+  check "$1: one sentence" 1 "$(wc -l <<< "$sentences")"
+  [ "$(wc -l <<< "$sentences")" = 1 ] || cat "$work/output"
+}
+
 # refused NAME REGEX OPTION...: such a container is refused in one sentence.
 refused() {
   local name=$1 pattern=$2 status
@@ -30,8 +39,7 @@ refused() {
   status=$?
   check "$name: exit code" 125 "$status"
   check_match "$name: says what and what next" "$pattern" "$(cat "$work/output")"
-  # Docker adds its own first word; podman and others a second line of help.
-  check "$name: one line" 1 "$(grep -cvE "^(See 'docker run --help'\.|)$" "$work/output")"
+  one_sentence "$name"
 }
 
 # One container that starts, so that all there is to be once is there.
