@@ -335,7 +335,7 @@ func TestEngineRefuses(t *testing.T) {
 			large[fmt.Sprintf("etc/policy.d/%d.yaml", n)] = fmt.Sprint("# ", n, "\n", good, strings.Repeat("# x\n", (maxPolicy-200)/4))
 		}
 		w := newWorld(t, plain, large)
-		if err := w.prepare(t); err == nil || !strings.Contains(err.Error(), "5 policies of the container have 40") {
+		if err := w.prepare(t); err == nil || !strings.Contains(err.Error(), "KiB together, compiled and as text, and the engine takes 4080 KiB") {
 			t.Errorf("error %v", err)
 		}
 	})
