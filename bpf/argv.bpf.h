@@ -12,10 +12,10 @@
 struct arg_stream {
 	u64 vector; /* the array of pointers; 0: strings one after the other */
 	u64 next;   /* the rest of the current token */
-	u64 end;    /* without a vector: where the strings end */
 	u64 state;
 	u32 image;
 	u32 index;
+	u32 count;  /* without a vector: how many strings there are */
 	u32 skip;   /* tokens that are not looked at */
 	u32 compat; /* pointers of 4 bytes */
 	u32 keep;   /* for the record */
@@ -61,7 +61,7 @@ static __always_inline bool next_token(struct arg_stream *s)
 
 	s->state = token_start(s->image);
 	if (!s->vector) {
-		s->done = s->next >= s->end;
+		s->done = s->index >= s->count;
 		return !s->done;
 	}
 	if (s->compat)

@@ -263,18 +263,12 @@ static __always_inline bool exec_looks_at_args(u32 image, struct exec_level *lev
 	return !row || !named || row->exec_args || named->exec_args;
 }
 
-/* reread_args reads the argv that the kernel took, from its place in the new
- * memory, without the SKIP tokens that interpreters put in front. */
-__noinline int reread_args(u32 image, u32 skip)
+/* reread_args reads the COUNT strings that the kernel took for argv, which begin at
+ * FROM in the new memory, without the SKIP that interpreters put in front. */
+__noinline int reread_args(u32 image, u64 from, u32 count, u32 skip)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *thread = thread_state();
-	struct arg_stream s = {
-		.image = image,
-		.skip = skip,
-		.next = BPF_CORE_READ(task, mm, arg_start),
-		.end = BPF_CORE_READ(task, mm, arg_end),
-	};
+	struct arg_stream s = { .image = image, .skip = skip, .next = from, .count = count };
 
 	if (!thread)
 		return 0;
@@ -284,7 +278,7 @@ __noinline int reread_args(u32 image, u32 skip)
 
 /* second_look decides again on the clauses that look at argv. What the first look
  * has reported is not reported again. */
-__noinline int second_look(struct act *act, s32 argc, u64 number)
+__noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 {
 	struct thread *thread = thread_state();
 	struct exec_level level;
@@ -298,7 +292,7 @@ __noinline int second_look(struct act *act, s32 argc, u64 number)
 		return 0;
 	act->labels = level.labels;
 	act->targets = row->targets;
-	if (!reread_args(act->image, argc - level.argc + 1)) {
+	if (!reread_args(act->image, from, argc, argc - level.argc + 1)) {
 		refuse(act, OP_EXEC, REASON_ARGS_UNREADABLE);
 		return 0;
 	}
@@ -374,7 +368,7 @@ __noinline int inherit_files(struct act *act)
 }
 
 static __always_inline void complete(struct act *act, struct thread *thread,
-				     struct linux_binprm *bprm)
+				     struct linux_binprm *bprm, u64 argv)
 {
 	struct process *process = current_process();
 	struct file *file = BPF_CORE_READ(bprm, file);
@@ -386,7 +380,7 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
 		if (i >= thread->exec.levels || denied(act))
 			break;
-		second_look(act, BPF_CORE_READ(bprm, argc), i);
+		second_look(act, argv, BPF_CORE_READ(bprm, argc), i);
 		if (!denied(act))
 			commit_level(act, i);
 	}
@@ -400,23 +394,38 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 		process->flags &= ~PROCESS_SETUP;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(tp_sched_process_exec, struct task_struct *task, int old_pid,
-	     struct linux_binprm *bprm)
+static __always_inline void exec_happened(struct linux_binprm *bprm, u64 argv)
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
 	struct thread *thread;
 
 	if (membership == OUTSIDE)
-		return 0;
+		return;
 	thread = thread_state();
 	if (membership == REFUSED || !thread || !acquire(&act)) {
 		bpf_send_signal(SIGKILL);
-		return 0;
+		return;
 	}
 	if (!in_setup(&act) || leaves_setup(&act))
-		complete(&act, thread, bprm);
+		complete(&act, thread, bprm, argv);
 	release(&act);
+}
+
+/* The new memory is in place, with argv at bprm->p, and nothing has run in it. Not a
+ * tracepoint where it can be helped: those may skip a program that another task is in
+ * the middle of, on kernels that preempt. */
+SEC("lsm/bprm_committed_creds")
+int BPF_PROG(lsm_bprm_committed_creds, struct linux_binprm *bprm)
+{
+	exec_happened(bprm, BPF_CORE_READ(bprm, p));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(tp_sched_process_exec, struct task_struct *task, int old_pid,
+	     struct linux_binprm *bprm)
+{
+	exec_happened(bprm, BPF_CORE_READ(task, mm, arg_start));
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #define SIGNAL_GROUP_EXIT 4
 #define CLONE_THREAD 0x10000
+#define CLONE_INTO_CGROUP 0x200000000UL
 #define PTRACE_MODE_NOAUDIT 4
 
 /*
@@ -36,20 +37,12 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 	for (u32 i = 1; i < MAX_ANCESTORS; i++)
 		child->ancestors[i] = process->ancestors[i - 1];
 	child->generation = process->generation;
+	/* Where to, nobody knows yet. */
+	if (flags & CLONE_INTO_CGROUP)
+		__sync_fetch_and_add(&host->strays, 1);
 	return false;
 }
 TWIN(task_alloc, (struct task_struct * task, unsigned long flags), (task, flags))
-
-/* note_stray: the marker does not find a member of a scope that is in a cgroup
- * outside of it, so from now on every task is looked up. */
-static __always_inline void note_stray(struct cgroup *cgroup)
-{
-	u32 slot = bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_SYSCTL);
-	struct host *host = host_state();
-
-	if (host && !cgroup->bpf.effective[slot]->items[0].prog)
-		__sync_fetch_and_add(&host->strays, 1);
-}
 
 /* The memory has been copied now, and another thread of the parent may have gained
  * a label and filled it since task_alloc. */
@@ -62,11 +55,8 @@ int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_stru
 		return 0;
 	from = process_of(parent);
 	to = process_of(child);
-	if (!from || !to || from == to)
-		return 0;
-	__sync_fetch_and_or(&to->labels, from->labels);
-	/* It may have been cloned into a cgroup outside of the scope. */
-	note_stray(child->cgroups->dfl_cgrp);
+	if (from && to && from != to)
+		__sync_fetch_and_or(&to->labels, from->labels);
 	return 0;
 }
 
@@ -101,12 +91,16 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Membership does not end when a task is moved out of its scope's cgroup. */
+/* Membership does not end when a task is moved out of its scope's cgroup, but the
+ * marker no longer finds it there: from now on every task is looked up. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path, struct task_struct *task)
 {
-	if (process_of(task))
-		note_stray(to);
+	u32 slot = bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_SYSCTL);
+	struct host *host = host_state();
+
+	if (host && process_of(task) && !to->bpf.effective[slot]->items[0].prog)
+		__sync_fetch_and_add(&host->strays, 1);
 	return 0;
 }
 

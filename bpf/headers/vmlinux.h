@@ -205,6 +205,7 @@ struct task_struct {
 };
 
 struct linux_binprm {
+	unsigned long p;
 	struct file *file;
 	int argc;
 	const char *filename;

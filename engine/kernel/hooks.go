@@ -46,7 +46,7 @@ func hooks() []hook {
 		{name: "sched_process_exit", need: needAlways, tp: true},
 		{name: "cgroup_attach_task", need: needAlways, tp: true},
 		{name: "ptrace_access_check", need: needAlways},
-		{name: "sched_process_exec", need: needAlways, tp: true},
+		{name: "bprm_committed_creds", need: needAlways},
 		{name: "bprm_creds_for_exec", need: needAlways},
 		{name: "bprm_check_security", need: needAlways},
 		{name: "file_open", need: needAlways},
@@ -86,6 +86,8 @@ func (h hook) program(tier Tier, setattrHasIdmap bool) string {
 		return "tp_" + h.name
 	case tier == FmodRet && h.name == "bprm_creds_for_exec":
 		return ""
+	case tier == FmodRet && h.name == "bprm_committed_creds":
+		return "tp_sched_process_exec"
 	case tier == FmodRet:
 		return "mod_" + h.name
 	case h.name == "inode_setattr" && !setattrHasIdmap:
