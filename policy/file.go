@@ -15,6 +15,7 @@ import (
 	"github.com/actplane/actplane/policy/check"
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/syntax"
 )
 
 // MaxFileSize bounds a policy document, in bytes.
@@ -137,6 +138,10 @@ func (t *topReader) key(key, value *yaml.Node) {
 	case "limits":
 		f.limits = r.limits(value)
 	default:
+		if word, _, more := strings.Cut(key.Value, " "); more && syntax.Begins(word) {
+			r.report(diag.UnknownKey, key, "unknown key %q", key.Value).Hint = "this looks like policy text: indent it below `policy: |`"
+			return
+		}
 		r.unknownKey(key, "", fileKeys)
 	}
 }

@@ -83,6 +83,7 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 		}
 		bound, list := parse(f.policies)
 		diags = append(diags, list...)
+		f.broken = f.broken || list.Errors() > 0
 		others, list := parse(f.unbound)
 		diags = append(diags, list...)
 		layers = append(layers, layerOf(d, f, opts, bound))

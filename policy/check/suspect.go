@@ -4,6 +4,7 @@ package check
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/actplane/actplane/policy/diag"
@@ -14,6 +15,9 @@ import (
 // warnPattern warns of patterns that are valid and hardly what was meant.
 func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relative bool) {
 	if out.Kind != ir.Endpoint && c.warnRegex(l, p.Span, p.Text) || out.Any {
+		return
+	}
+	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && c.warnDirectory(l, p, out) {
 		return
 	}
 	if !relative || out.Kind == ir.Endpoint || strings.HasPrefix(p.Text, ".") {
@@ -29,6 +33,32 @@ func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relati
 		c.report(l.Text.New(diag.OtherPlace, p.Span, "a pattern without / at its beginning is under the workspace, so this one means %q", strings.TrimSuffix(l.Workspace, "/")+whole).
 			WithHint("write %q, or %q if it is meant so", whole, "./"+p.Text))
 	}
+}
+
+// warnSpaced warns of a whole command in place of a program's name.
+func (c *checker) warnSpaced(l *layer, p syntax.Pattern) bool {
+	words := strings.Fields(p.Text)
+	if len(words) < 2 {
+		return false
+	}
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, strconv.Quote(w))
+	}
+	c.report(l.Text.New(diag.SpacedProgram, p.Span, "this is a program whose name has a blank in it; arguments are strings of their own").
+		WithHint("write %s", strings.Join(quoted, " ")))
+	return true
+}
+
+// warnDirectory warns of a pattern that is a directory for all we know, and does
+// not reach into it.
+func (c *checker) warnDirectory(l *layer, p syntax.Pattern, out ir.Pattern) bool {
+	if out.Text != l.Workspace && !(strings.LastIndexByte(out.Text, '/') == 0 && rootDirectory(out.Text[1:])) || out.Text == "/" {
+		return false
+	}
+	c.report(l.Text.New(diag.DirectoryAlone, p.Span, "this is the directory %s alone, and nothing in it", out.Text).
+		WithHint("for it and all that is in it write %q", out.Text+"/**"))
+	return true
 }
 
 // rootDirectory tells whether a name is one that root directories have and

@@ -77,6 +77,8 @@ const (
 	WritableGate       Code = "P309"
 	LooksLikeRegex     Code = "P310"
 	NoEffect           Code = "P311"
+	SpacedProgram      Code = "P312"
+	DirectoryAlone     Code = "P313"
 )
 
 // Limits, and what is not built yet. NotSupported is an error where a policy is
@@ -152,6 +154,8 @@ func Codes() []struct {
 		{WritableGate, "a gate on a program that the container can write"},
 		{LooksLikeRegex, "a pattern that looks like a regular expression"},
 		{NoEffect, "a key that has no effect here"},
+		{SpacedProgram, "a program and its arguments in one string"},
+		{DirectoryAlone, "a directory without what is in it"},
 		{OverLimit, "more than the engine holds"},
 		{NotSupported, "not supported by this version"},
 	}

@@ -60,7 +60,7 @@ func shellish(text string) error {
 		return errorf(NotExpanded, `write the directory, or **/ for any; a file whose name begins with ~ is written \~`,
 			"~ is not expanded in patterns")
 	case len(text) > 2 && text[1] == ':' && text[2] == '\\':
-		return errorf(NotExpanded, "paths are those of the container: /…", "%q is a Windows path", text)
+		return errorf(NotExpanded, "paths are those of the container: /…", "\"%s\" is a Windows path", text)
 	}
 	for i := 0; i+1 < len(text); i++ {
 		switch c := text[i]; {

@@ -83,7 +83,7 @@ func ParseEndpoint(text, workspace string) (Endpoint, error) {
 		return parseUnix(rest, workspace)
 	}
 	if strings.Contains(text, "://") {
-		return Endpoint{}, errorf(BadAddress, "write ADDRESS:PORT", "%q is a URL", text)
+		return Endpoint{}, errorf(BadAddress, "write "+strconv.Quote(authority(text)), "%q is a URL", text)
 	}
 	host, port, err := splitPort(text)
 	if err != nil {
@@ -111,6 +111,22 @@ func ParseEndpoint(text, workspace string) (Endpoint, error) {
 		e.Text += ":" + strconv.Itoa(lo) + "-" + strconv.Itoa(hi)
 	}
 	return e, nil
+}
+
+// authority returns the host and the port of a URL.
+func authority(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	switch {
+	case host == "":
+		return "HOST:PORT"
+	case strings.Contains(host, ":"):
+	case scheme == "https":
+		return host + ":443"
+	case scheme == "http":
+		return host + ":80"
+	}
+	return host
 }
 
 func parseUnix(rest, workspace string) (Endpoint, error) {

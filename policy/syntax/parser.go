@@ -3,6 +3,7 @@
 package syntax
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/actplane/actplane/policy/diag"
@@ -47,6 +48,7 @@ type parser struct {
 	scanner
 	tok  token
 	last int // where the token before tok ends
+	prev tokenKind
 	file *File
 	// operands counts those of the expression that is being read.
 	operands int
@@ -58,7 +60,7 @@ type bailout struct{}
 
 func (p *parser) advance() token {
 	t := p.tok
-	p.last = t.span.End
+	p.last, p.prev = t.span.End, t.kind
 	p.tok = p.next()
 	return t
 }
@@ -68,7 +70,10 @@ func (p *parser) errorf(code diag.Code, at diag.Span, format string, args ...any
 }
 
 // fail reports that something else was expected and gives up.
-func (p *parser) fail(expected string) {
+func (p *parser) fail(expected string) { p.failWith(expected, "") }
+
+// failWith is fail with a hint.
+func (p *parser) failWith(expected, hint string) {
 	if p.tok.kind == tokBad {
 		panic(bailout{}) // the scanner has said it
 	}
@@ -84,17 +89,22 @@ func (p *parser) fail(expected string) {
 	if p.startsLine() && p.last > 0 { // the mistake is where the text stops
 		at = diag.Span{Start: p.last - 1, End: p.last}
 	}
-	p.errorf(diag.Unexpected, at, "expected %s, found %s", expected, found)
+	p.errs = append(p.errs, p.text.New(diag.Unexpected, at, "expected %s, found %s", expected, found).WithHint("%s", hint))
 	panic(bailout{})
 }
 
 // unknown reports a word that is none of those possible here and gives up.
 func (p *parser) unknown(what string, words ...string) {
+	p.unknownWith("", what, words...)
+}
+
+// unknownWith is unknown with a hint for what is no word.
+func (p *parser) unknownWith(hint, what string, words ...string) {
 	if p.tok.kind != tokWord {
-		p.fail(what)
+		p.failWith(what, hint)
 	}
 	d := p.text.New(diag.UnknownWord, p.tok.span, "expected %s, found %q", what, p.tok.text)
-	if s := diag.Suggest(p.tok.text, words); s != "" {
+	if s := meant(p.tok.text, words); s != "" {
 		d = d.WithHint("did you mean %q?", s)
 	} else if len(words) > 0 {
 		d = d.WithHint("possible here: %s", strings.Join(words, ", "))
@@ -185,7 +195,7 @@ func (p *parser) declaration() {
 // unknownDeclaration reports a word that begins no declaration. A misspelt rule
 // or source is then read as one, so that what follows makes sense.
 func (p *parser) unknownDeclaration() {
-	switch meant := diag.Suggest(p.tok.text, declWords); {
+	switch meant := meant(p.tok.text, declWords); {
 	case p.tok.kind != tokWord || meant != "rule" && meant != "source":
 		defer p.advanceOnPanic()
 		p.unknown("a declaration", declWords...)
@@ -224,11 +234,11 @@ func (p *parser) source() {
 	start := p.advance().span.Start
 	s := &Source{Label: p.newName("a label")}
 	if p.tok.kind != tokEqual {
-		p.fail(`"="`)
+		p.failWith(`"="`, fmt.Sprintf("write: source %s = exec \"program\", or = file \"/path/**\", or = endpoint \"host\"", s.Label.Text))
 	}
 	p.advance()
 	if !p.isOneOf(kindWords) {
-		p.unknown("file, endpoint or exec", kindWords...)
+		p.unknownWith(fmt.Sprintf("say what the pattern is about: source %s = file %q", s.Label.Text, p.tok.text), "file, endpoint or exec", kindWords...)
 	}
 	s.Kind = p.name(p.advance())
 	s.Pattern = p.pattern()
@@ -285,7 +295,7 @@ func (p *parser) rule() {
 	p.guarded(func() { // clauses that follow a bad header are still this rule's
 		r.Name = p.newName("a rule's name")
 		if p.tok.kind != tokColon {
-			p.fail(`":" after the rule's name`)
+			p.failWith(`":" after the rule's name`, p.nameHint(r.Name.Text))
 		}
 		p.advance()
 	})
@@ -300,6 +310,14 @@ func (p *parser) rule() {
 	p.file.Rules = append(p.file.Rules, r)
 }
 
+// nameHint says how a rule's name is written.
+func (p *parser) nameHint(name string) string {
+	if p.tok.kind == tokWord && !p.tok.first {
+		return fmt.Sprintf("a name has no blanks: rule %s-%s:", name, p.tok.text)
+	}
+	return fmt.Sprintf("write: rule %s:", name)
+}
+
 // inRule tells whether what follows still belongs to the rule. An unknown word
 // does: more often than not it is a misspelt operation.
 func (p *parser) inRule() bool {
@@ -311,7 +329,7 @@ func (p *parser) ruleItem(r *Rule) {
 	case p.is("because"):
 		p.advance()
 		if p.tok.kind != tokString {
-			p.fail("a string with the reason")
+			p.failWith("a string with the reason", `write: because "the reason"`)
 		}
 		t := p.advance()
 		if r.Because != nil {
@@ -339,9 +357,14 @@ func (p *parser) unknownItem() {
 	words = append(words, declWords...)
 	if p.tok.kind == tokWord {
 		d := p.text.New(diag.UnknownWord, p.tok.span, "expected a clause, found %q", p.tok.text)
-		if s := diag.Suggest(p.tok.text, words); s != "" {
+		switch s := meant(p.tok.text, words); {
+		case s != "":
 			d = d.WithHint("did you mean %q?", s)
-		} else {
+		case !p.tok.first && p.prev == tokString:
+			d = d.WithHint("a quote is missing, or one too many: arguments are strings of their own: %q", p.tok.text)
+		case !p.tok.first && p.prev == tokWord:
+			d = d.WithHint("labels are joined with and or or")
+		default:
 			d = d.WithHint(`a clause is [effect] operation "pattern", such as: block exec "git" "push"`)
 		}
 		p.errs = append(p.errs, d)
@@ -365,7 +388,10 @@ func (p *parser) clause(r *Rule) {
 		}
 	}
 	if !p.isOneOf(opWords) {
-		p.unknown("an operation", opWords...)
+		if p.is("if") || p.is("unless") {
+			p.failWith("an operation", "conditions come after the pattern: block exec \"program\" if LABEL")
+		}
+		p.unknownWith(fmt.Sprintf("say what is done with it: block exec %q", p.tok.text), "an operation", opWords...)
 	}
 	c.Op = p.name(p.advance())
 	c.Kind, c.Pattern, c.Args = p.object()
@@ -408,6 +434,8 @@ func (p *parser) pattern() Pattern {
 		return Pattern{Span: t.span, Text: t.text}
 	case p.is("any"):
 		return Pattern{Span: p.advance().span, Any: true}
+	case p.isOneOf(effectWords) && !p.tok.first:
+		p.failWith("a pattern", fmt.Sprintf("the effect comes first: %s exec \"program\"", p.tok.text))
 	case p.tok.kind == tokWord && !p.tok.first:
 		p.errs = append(p.errs, p.text.New(diag.Unexpected, p.tok.span, "expected a pattern, found %q", p.tok.text).
 			WithHint("patterns stand in double quotes: %q", p.tok.text))
@@ -554,7 +582,7 @@ func (p *parser) eventFollows() bool {
 func (p *parser) event() *Event {
 	start := p.tok.span.Start
 	if !p.isOneOf(opWords) {
-		p.unknown("an event", "exec", "open", "read", "write", "unlink")
+		p.unknownWith(fmt.Sprintf("name the operation: exec %q", p.tok.text), "an event", "exec", "open", "read", "write", "unlink")
 	}
 	e := &Event{Op: p.name(p.advance())}
 	e.Kind, e.Pattern, e.Args = p.object()

@@ -98,24 +98,30 @@ func (s *scanner) punctuation(c byte) tokenKind {
 	case ')':
 		return tokRight
 	}
-	s.at = start
+	s.bad(start)
+	return tokBad
+}
+
+// bad reports a character that begins no token.
+func (s *scanner) bad(start int) {
 	r, n := utf8.DecodeRune(s.src[start:])
-	s.at += n
+	s.at = start + n
 	d := s.text.New(diag.BadCharacter, diag.Span{Start: start, End: s.at}, "character %q has no meaning here", string(r))
-	switch {
-	case c == '\'' || strings.ContainsRune("“”‘’„«»`", r):
-		d = d.WithHint(`strings stand in straight double quotes: "…"`)
-	case c == '/' || c == '*' || c == '@' || c == '~':
-		d = d.WithHint(`patterns stand in double quotes: "/path/**"`)
-	case c == '&' || c == '|' || c == '!':
-		d = d.WithHint("write and, or, not")
-	}
-	s.errs = append(s.errs, d)
 	// The rest of such a word would only give more errors.
 	for s.at < len(s.src) && !strings.ContainsRune(" \t\r\n\"():=#", rune(s.src[s.at])) {
 		s.at++
 	}
-	return tokBad
+	switch {
+	case strings.ContainsRune("'“”‘’„«»`", r):
+		d = d.WithHint(`strings stand in straight double quotes: "…"`)
+	case strings.ContainsRune("/*@~.$", r):
+		d = d.WithHint("patterns stand in double quotes: \"%s\"", s.src[start:s.at])
+	case strings.ContainsRune("&|!", r):
+		d = d.WithHint("write and, or, not")
+	case r == '-':
+		d = d.WithHint("arguments stand in double quotes: \"%s\"", s.src[start:s.at])
+	}
+	s.errs = append(s.errs, d)
 }
 
 // str reads a string. It ends on its line; \" \\ \n and \t are escapes, and any

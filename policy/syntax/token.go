@@ -7,7 +7,11 @@
 // undeclared, patterns are plain strings, kinds are as written.
 package syntax
 
-import "github.com/actplane/actplane/policy/diag"
+import (
+	"strings"
+
+	"github.com/actplane/actplane/policy/diag"
+)
 
 type tokenKind uint8
 
@@ -56,4 +60,53 @@ func contains(words []string, word string) bool {
 		}
 	}
 	return false
+}
+
+// meant returns the one of words that was most likely meant: by another name, or
+// by a misspelling.
+func meant(word string, words []string) string {
+	if s := synonym(word); s != "" && contains(words, s) {
+		return s
+	}
+	return diag.Suggest(word, words)
+}
+
+// synonym returns the language's word for what others call so.
+func synonym(word string) string {
+	switch strings.ToLower(word) {
+	case "deny", "forbid", "disallow", "prevent", "reject", "refuse", "prohibit":
+		return "block"
+	case "permit", "accept", "grant":
+		return "allow"
+	case "warn", "log", "audit", "report", "observe":
+		return "notify"
+	case "confirm", "approve", "prompt":
+		return "ask"
+	case "terminate", "abort":
+		return "kill"
+	case "run", "execute", "spawn", "command":
+		return "exec"
+	case "delete", "remove", "rm", "rmdir":
+		return "unlink"
+	case "edit", "modify", "create", "change", "truncate", "rename":
+		return "write"
+	case "listen":
+		return "bind"
+	case "receive":
+		return "recv"
+	case "when", "where":
+		return "if"
+	case "except", "unless:":
+		return "unless"
+	case "reason", "message":
+		return "because"
+	case "label", "taint":
+		return "source"
+	}
+	return ""
+}
+
+// Begins tells whether a word can begin a declaration or a clause.
+func Begins(word string) bool {
+	return contains(declWords, word) || contains(effectWords, word) || contains(opWords, word) || word == "because"
 }
