@@ -5,7 +5,7 @@
 # container's own file system, on a volume and on a tmpfs; what no rule forbids goes
 # through. Labels stay with a file whatever its name becomes.
 . "$(dirname "$0")/lib/checks.sh"
-work=$(mktemp -d)
+work=$(mktemp -d -p /var/tmp)    # /tmp is a tmpfs
 trap 'docker rm -f files-overlay files-volume files-tmpfs > /dev/null 2>&1; docker rmi -f files > /dev/null 2>&1; umount "$work/tmpfs"; rm -rf "$work"' EXIT
 
 cat > "$work/policy" <<'POLICY'
