@@ -18,8 +18,9 @@ import (
 const (
 	ProberProgLsmFileOpen = "lsm_file_open"
 	ProberProgModFileOpen = "mod_file_open"
+	ProberVarProbeDev     = "probe_dev"
 	ProberVarProbeIno     = "probe_ino"
-	ProberVarProberTgid   = "prober_tgid"
+	ProberVarRounds       = "rounds"
 )
 
 // LoadProber returns the embedded CollectionSpec for Prober.
@@ -78,8 +79,9 @@ type ProberMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ProberVariableSpecs struct {
-	ProbeIno   *ebpf.VariableSpec `ebpf:"probe_ino"`
-	ProberTgid *ebpf.VariableSpec `ebpf:"prober_tgid"`
+	ProbeDev *ebpf.VariableSpec `ebpf:"probe_dev"`
+	ProbeIno *ebpf.VariableSpec `ebpf:"probe_ino"`
+	Rounds   *ebpf.VariableSpec `ebpf:"rounds"`
 }
 
 // ProberObjects contains all objects after they have been loaded into the kernel.
@@ -112,8 +114,9 @@ func (m *ProberMaps) Close() error {
 //
 // It can be passed to LoadProberObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ProberVariables struct {
-	ProbeIno   *ebpf.Variable `ebpf:"probe_ino"`
-	ProberTgid *ebpf.Variable `ebpf:"prober_tgid"`
+	ProbeDev *ebpf.Variable `ebpf:"probe_dev"`
+	ProbeIno *ebpf.Variable `ebpf:"probe_ino"`
+	Rounds   *ebpf.Variable `ebpf:"rounds"`
 }
 
 // ProberPrograms contains all programs after they have been loaded into the kernel.

@@ -11,7 +11,9 @@
 /* reach decides on a peer's row and lets its labels in. */
 static __always_inline void reach(struct act *act, u32 row, u32 op)
 {
-	act->labels |= row_sources(act->image, row);
+	/* A peer without a name here has no source's either. */
+	if (row != ROW_UNKNOWN)
+		act->labels |= row_sources(act->image, row);
 	decide(act, row, op, ARGS_NONE);
 	if (!denied(act))
 		gain(act, act->labels);

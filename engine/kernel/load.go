@@ -26,6 +26,9 @@ const DefaultPinDir = "/sys/fs/bpf/actplane"
 type Config struct {
 	PinDir string // in a bpf file system; "" is DefaultPinDir
 	RunDir string // for the self-test's files; "" is /run/actplane
+	// AllowDegraded uses the fmod_ret tier also where the kernel skips some of its
+	// programs; Problems tells.
+	AllowDegraded bool
 }
 
 // Kernel is the loaded kernel side. Its methods may be called concurrently.
@@ -33,6 +36,7 @@ type Kernel struct {
 	config  Config
 	tier    Tier
 	spec    *ebpf.CollectionSpec
+	skips   bool // programs of this tier are skipped under load
 	present []hook
 	idmap   bool // the kernel's inode_setattr hook has an idmap argument
 
@@ -103,8 +107,26 @@ func (k *Kernel) open() error {
 		if k.tier, err = Probe(context.Background()); err != nil {
 			return err
 		}
+		if err := k.refuseSkips(); err != nil {
+			return err
+		}
 	}
 	return k.load()
+}
+
+func (k *Kernel) refuseSkips() error {
+	if k.tier != FmodRet {
+		return nil
+	}
+	skipped, err := skips()
+	if err != nil {
+		return fmt.Errorf("probe whether programs are skipped: %w", err)
+	}
+	if skipped && !k.config.AllowDegraded {
+		return errSkips()
+	}
+	k.skips = skipped
+	return nil
 }
 
 // Tier returns the tier in use.

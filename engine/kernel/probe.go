@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -48,46 +52,137 @@ func Probe(ctx context.Context) (Tier, error) {
 	return "", unsupported(errors.Join(causes...))
 }
 
-// denies tells whether a program of the tier denies.
-func denies(tier Tier) (bool, error) {
-	file, err := os.CreateTemp("", "actplane-probe-")
-	if err != nil {
-		return false, fmt.Errorf("make a file to open: %w", err)
-	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
-		return false, fmt.Errorf("stat %q: %w", file.Name(), err)
-	}
+// prober is an attached program that denies the opening of a file of its own.
+type prober struct {
+	path       string // opens the file
+	file       *os.File
+	collection *ebpf.Collection
+	program    *ebpf.Program
+	link       link.Link
+}
 
+// newProber attaches a prober of the tier whose calls take some rounds of a loop.
+// The file has no name, so that nothing is left behind.
+func newProber(tier Tier, rounds uint32) (*prober, error) {
+	fd, err := unix.MemfdCreate("actplane-probe", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make a file to open: %w", err)
+	}
+	p := &prober{file: os.NewFile(uintptr(fd), "probe"), path: fmt.Sprintf("/proc/self/fd/%d", fd)}
+	if err := p.attach(tier, rounds); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (p *prober) attach(tier Tier, rounds uint32) error {
+	id, err := fileIDOf(p.file)
+	if err != nil {
+		return err
+	}
 	spec, err := bpf.LoadProber()
 	if err != nil {
-		return false, fmt.Errorf("read the prober: %w", err)
+		return fmt.Errorf("read the prober: %w", err)
 	}
 	name := map[Tier]string{LSM: "lsm_file_open", FmodRet: "mod_file_open"}[tier]
 	keepPrograms(spec, map[string]bool{name: true})
-	for variable, value := range map[string]any{"prober_tgid": uint32(os.Getpid()), "probe_ino": stat.Ino} {
+	for variable, value := range map[string]any{"probe_ino": id.Ino, "probe_dev": id.Dev, "rounds": rounds} {
 		if err := spec.Variables[variable].Set(value); err != nil {
-			return false, fmt.Errorf("set %q: %w", variable, err)
+			return fmt.Errorf("set %q: %w", variable, err)
 		}
 	}
-	collection, err := ebpf.NewCollection(spec)
-	if err != nil {
-		return false, fmt.Errorf("load: %w", err)
+	if p.collection, err = ebpf.NewCollection(spec); err != nil {
+		return fmt.Errorf("load: %w", err)
 	}
-	defer collection.Close()
-	attached, err := attach(collection.Programs[name])
-	if err != nil {
-		return false, fmt.Errorf("attach: %w", err)
+	p.program = p.collection.Programs[name]
+	if p.link, err = attach(p.program); err != nil {
+		return fmt.Errorf("attach: %w", err)
 	}
-	defer attached.Close()
+	return nil
+}
 
-	opened, err := os.Open(file.Name())
+// denied opens the file and tells whether that was refused.
+func (p *prober) denied() bool {
+	fd, err := unix.Open(p.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
-		return false, errors.Join(errors.New("a program was attached and had no effect"), opened.Close())
+		_ = unix.Close(fd)
 	}
-	return errors.Is(err, unix.EPERM), nil
+	return errors.Is(err, unix.EPERM)
+}
+
+func (p *prober) close() error {
+	var errs []error
+	if p.link != nil {
+		errs = append(errs, p.link.Close())
+	}
+	if p.collection != nil {
+		p.collection.Close()
+	}
+	return errors.Join(append(errs, p.file.Close())...)
+}
+
+// denies tells whether a program of the tier denies.
+func denies(tier Tier) (bool, error) {
+	p, err := newProber(tier, 1)
+	if err != nil {
+		return false, err
+	}
+	denied := p.denied()
+	if err := p.close(); err != nil {
+		return false, err
+	}
+	if !denied {
+		return false, errors.New("a program was attached and had no effect")
+	}
+	return true, nil
+}
+
+const (
+	preemptionProbe  = 400 * time.Millisecond
+	preemptionRounds = 20_000 // some 100 µs a call
+)
+
+// skips tells whether this kernel skips programs of the fmod_ret tier: it does when
+// a thread enters a program while another on the same CPU was preempted inside of
+// it, which takes a kernel that preempts. Two threads on one CPU show it.
+func skips() (bool, error) {
+	p, err := newProber(FmodRet, preemptionRounds)
+	if err != nil {
+		return false, err
+	}
+	var allowed atomic.Int64
+	end := time.Now().Add(preemptionProbe)
+	var threads sync.WaitGroup
+	for range 4 {
+		threads.Go(func() {
+			runtime.LockOSThread() // never unlocked: the thread keeps its CPU until it ends
+			var cpu unix.CPUSet
+			cpu.Set(firstCPU())
+			if unix.SchedSetaffinity(0, &cpu) != nil {
+				return
+			}
+			for time.Now().Before(end) {
+				if !p.denied() {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	threads.Wait()
+	return allowed.Load() > 0, p.close()
+}
+
+// firstCPU is one that this process may run on.
+func firstCPU() int {
+	var allowed unix.CPUSet
+	if unix.SchedGetaffinity(0, &allowed) == nil {
+		for cpu := range 1024 {
+			if allowed.IsSet(cpu) {
+				return cpu
+			}
+		}
+	}
+	return 0
 }
 
 // attach attaches an LSM or tracing program.
@@ -96,6 +191,13 @@ func attach(program *ebpf.Program) (link.Link, error) {
 		return link.AttachLSM(link.LSMOptions{Program: program})
 	}
 	return link.AttachTracing(link.TracingOptions{Program: program})
+}
+
+// errSkips is why the fmod_ret tier is not used on kernels that preempt.
+func errSkips() error {
+	return &UnsupportedError{Reason: fmt.Sprintf("kernel %s preempts BPF programs, and without bpf in lsm= it then skips some, "+
+		"so that forbidden operations go through under load; boot with lsm=...,bpf (or, if you accept that, set "+
+		"\"degraded: allow\" in /etc/actplane/config.yaml)", Release())}
 }
 
 // Release returns the running kernel's release, as uname -r prints it.

@@ -259,14 +259,27 @@ func (k *Kernel) updateFiles(slot Slot, update func(*bpf.EnforcerScopeFiles) err
 	return nil
 }
 
-// fileID names a file as the kernel does: stat's device number is packed
-// differently (MKDEV in include/linux/kdev_t.h).
+// fileID names a file as the kernel does.
 func fileID(path string) (bpf.EnforcerFileId, error) {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil {
 		return bpf.EnforcerFileId{}, fmt.Errorf("stat %q: %w", path, err)
 	}
-	return bpf.EnforcerFileId{Ino: stat.Ino, Dev: unix.Major(stat.Dev)<<20 | unix.Minor(stat.Dev)}, nil
+	return identity(&stat), nil
+}
+
+func fileIDOf(file *os.File) (bpf.EnforcerFileId, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		return bpf.EnforcerFileId{}, fmt.Errorf("stat %q: %w", file.Name(), err)
+	}
+	return identity(&stat), nil
+}
+
+// identity: stat's device number is packed differently (MKDEV in
+// include/linux/kdev_t.h).
+func identity(stat *unix.Stat_t) bpf.EnforcerFileId {
+	return bpf.EnforcerFileId{Ino: stat.Ino, Dev: unix.Major(stat.Dev)<<20 | unix.Minor(stat.Dev)}
 }
 
 // cgroupID returns the id that the programs see: the directory's inode number.
@@ -305,7 +318,7 @@ func (k *Kernel) Stats(slot Slot) (Stats, error) {
 	if scope.Generation != slot.Generation {
 		return Stats{}, fmt.Errorf("scope %d is gone", slot.Index)
 	}
-	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost}, nil
+	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost, Starved: scope.Starved}, nil
 }
 
 // Process returns what the kernel side keeps of a process; false when it is in no
@@ -352,15 +365,19 @@ func ancestors(ids []uint64) []ProcessID {
 // Problems tells in sentences what is not as it should be on this host.
 func (k *Kernel) Problems() []string {
 	var problems []string
+	if k.skips {
+		problems = append(problems, "degraded: under load this kernel skips some programs of the fmod_ret tier, and what they "+
+			"would refuse goes through; boot with lsm=...,bpf")
+	}
 	var misses uint64
 	for _, program := range k.programs {
 		if stats, err := program.Stats(); err == nil {
 			misses += stats.RecursionMisses
 		}
 	}
-	if misses > 0 {
-		problems = append(problems, fmt.Sprintf("%d operations were not looked at, because a program was "+
-			"interrupted by another task (tier %s); boot with bpf in lsm= to rule this out", misses, k.tier))
+	if misses > 0 && k.tier == FmodRet {
+		problems = append(problems, fmt.Sprintf("%d operations on this host were not looked at, because another task was "+
+			"preempted in the middle of a program; boot with lsm=...,bpf", misses))
 	}
 	return problems
 }

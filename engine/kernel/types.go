@@ -47,6 +47,7 @@ type Stats struct {
 	Denied   uint64
 	Notified uint64
 	Lost     uint64 // records that did not fit into the ring buffer
+	Starved  uint64 // operations refused for want of memory, without a record
 }
 
 // ProcessID names a process (a thread group) for as long as the engine's maps

@@ -35,6 +35,9 @@ const lsmFile = "/sys/kernel/security/lsm"
 // Promised reports whether the machine promises root and a kernel that enforces.
 func Promised() bool { return os.Getenv(RootEnv) == "1" }
 
+// Kernel is the guest's kernel, "6.1" or "new", and empty outside of a guest.
+func Kernel() string { return os.Getenv(KernelEnv) }
+
 // Tier is the guest's tier, "bpf" or "nobpf", and empty outside of a guest.
 func Tier() string { return os.Getenv(LSMEnv) }
 
