@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -302,50 +300,23 @@ func sequence(format string, n int) string {
 	return b.String()
 }
 
-// FuzzCompile wants of any file that compiling it ends, that positions lie in
-// the file, and that what compiles also compiles from its program.
-func FuzzCompile(f *testing.F) {
-	names, _ := filepath.Glob("testdata/diag/*.txtar")
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
+// compileAny compiles a text and returns all that is said about it.
+func compileAny(t *testing.T, text []byte) diag.List {
+	t.Helper()
+	p, err := Compile([]Document{{Name: "f", Text: text}}, Options{Workspace: "/w"})
+	var list diag.List
+	switch {
+	case errors.As(err, &list):
+		if list.Errors() == 0 {
+			t.Fatal("an error without errors")
 		}
-		for _, file := range txtar.Parse(text).Files {
-			if file.Name != "want" && len(file.Data) < 2000 {
-				f.Add(file.Data)
-			}
-		}
+		return list
+	case err != nil:
+		t.Fatalf("an error that is no diagnostic: %v", err)
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(text) > 4000 {
-			return
-		}
-		p, err := Compile([]Document{{Name: "f", Text: text}}, Options{Workspace: "/w"})
-		var list diag.List
-		switch {
-		case errors.As(err, &list):
-			if list.Errors() == 0 {
-				t.Fatal("an error without errors")
-			}
-		case err != nil:
-			t.Fatalf("an error that is no diagnostic: %v", err)
-		default:
-			list = p.Warnings
-			if _, err := CompileProgram(p.Program); (err == nil) != (len(p.Unenforced) == 0) {
-				t.Fatalf("not enforced: %v; of the program: %v", p.Unenforced, err)
-			}
-			_ = p.Dump()
-			list = append(list, p.Unenforced...)
-		}
-		whole := diag.NewText("f", text)
-		for _, d := range list {
-			if d.Line < 1 || d.Line > whole.Lines() || d.Col < 1 || d.Col > len(whole.Line(d.Line))+1 || d.Length < 1 {
-				t.Fatalf("%v lies outside the file", d)
-			}
-		}
-		if err := list.WriteText(&strings.Builder{}); err != nil {
-			t.Fatal(err)
-		}
-	})
+	if _, err := CompileProgram(p.Program); (err == nil) != (len(p.Unenforced) == 0) {
+		t.Fatalf("not enforced: %v; of the program: %v", p.Unenforced, err)
+	}
+	_ = p.Dump()
+	return append(p.Warnings, p.Unenforced...)
 }

@@ -87,6 +87,7 @@ type construction struct {
 	rows    map[string]int32
 	mark    []int32
 	stamp   int32
+	scratch []int32
 	key     []byte
 }
 
@@ -158,7 +159,7 @@ func (c *construction) state(set []int32) (int32, error) {
 		return Dead, nil
 	}
 	c.stamp++
-	var members []int32
+	members := c.scratch[:0]
 	for _, s := range set {
 		*c.steps += len(c.closure[s])
 		for _, m := range c.closure[s] {
@@ -168,6 +169,7 @@ func (c *construction) state(set []int32) (int32, error) {
 			}
 		}
 	}
+	c.scratch = members
 	if len(members) == 0 {
 		return Dead, nil
 	}
@@ -184,11 +186,11 @@ func (c *construction) state(set []int32) (int32, error) {
 	}
 	s := int32(len(c.out.row))
 	c.sets[string(key)] = s
-	row, err := c.row(members)
+	row, err := c.row(members) // uses key
 	if err != nil {
 		return 0, err
 	}
-	c.members = append(c.members, members)
+	c.members = append(c.members, slices.Clone(members))
 	*c.steps += memberCost * len(members)
 	c.out.row = append(c.out.row, row)
 	c.out.next = append(c.out.next, make([]int32, len(c.out.bytes))...)

@@ -70,6 +70,9 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%+v", d)
 			}
 		}
+		if e, errs := ParseExpr(text); (e == nil) != (len(errs) > 0) {
+			t.Fatalf("an expression %v, and %d errors", e, len(errs))
+		}
 		for _, r := range file.Rules {
 			for _, c := range r.Clauses {
 				if c.Span.Start < 0 || c.Span.Start >= c.Span.End || c.Span.End > len(s) || c.Op.Text != s[c.Op.Span.Start:c.Op.Span.End] {
