@@ -17,7 +17,8 @@
 #define MAX_GATES 64
 #define MAX_CLAUSES 4096
 #define MAX_CLAUSE_GATES 8
-#define MAX_FILES (1 << 20) /* files with labels or marks, of all scopes */
+#define MAX_FILES (1 << 20)	  /* files with labels or marks, of all scopes */
+#define MAX_SCOPE_FILES (1 << 17) /* of them, of one scope */
 #define STATES_SMALL 1024
 #define STATES_LARGE 8192
 #define ARG_WORDS 8	   /* 512 argv positions */
@@ -191,6 +192,7 @@ struct scope {
 	__u64 stale[MAX_GATES];
 	__u64 denied, notified, lost;
 	__u64 starved; /* operations refused because there was no memory to decide */
+	__u64 files;   /* that the table holds for it */
 };
 
 /* Files that mean something to a scope. Apart from struct scope, because the daemon
@@ -225,6 +227,13 @@ struct file_key {
 	struct file_id id;
 	__u32 scope;
 	__u32 generation;
+};
+
+/* Which scopes have something to remember of a file. */
+struct file_owners {
+	__u32 scope, generation;
+	__u32 more; /* others have too */
+	__u32 pad;
 };
 
 struct file_state {

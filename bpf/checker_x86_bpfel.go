@@ -13,16 +13,26 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type CheckerFileId struct {
+	_          structs.HostLayout
+	Ino        uint64
+	Dev        uint32
+	Generation uint32
+}
+
 type CheckerFileKey struct {
-	_  structs.HostLayout
-	Id struct {
-		_          structs.HostLayout
-		Ino        uint64
-		Dev        uint32
-		Generation uint32
-	}
+	_          structs.HostLayout
+	Id         CheckerFileId
 	Scope      uint32
 	Generation uint32
+}
+
+type CheckerFileOwners struct {
+	_          structs.HostLayout
+	Scope      uint32
+	Generation uint32
+	More       uint32
+	Pad        uint32
 }
 
 type CheckerFileState struct {
@@ -103,28 +113,14 @@ type CheckerScope struct {
 	Notified   uint64
 	Lost       uint64
 	Starved    uint64
+	Files      uint64
 }
 
 type CheckerScopeFiles struct {
 	_        structs.HostLayout
-	Feedback struct {
-		_          structs.HostLayout
-		Ino        uint64
-		Dev        uint32
-		Generation uint32
-	}
-	Guest struct {
-		_          structs.HostLayout
-		Ino        uint64
-		Dev        uint32
-		Generation uint32
-	}
-	Probe struct {
-		_          structs.HostLayout
-		Ino        uint64
-		Dev        uint32
-		Generation uint32
-	}
+	Feedback CheckerFileId
+	Guest    CheckerFileId
+	Probe    CheckerFileId
 }
 
 type CheckerScratch struct {
@@ -214,6 +210,7 @@ const (
 	CheckerMapHosts            = "hosts"
 	CheckerMapImages           = "images"
 	CheckerMapOwnScratches     = "own_scratches"
+	CheckerMapOwnersByFile     = "owners_by_file"
 	CheckerMapProcesses        = "processes"
 	CheckerMapQueries          = "queries"
 	CheckerMapRecords          = "records"
@@ -297,6 +294,7 @@ type CheckerMapSpecs struct {
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
+	OwnersByFile   *ebpf.MapSpec `ebpf:"owners_by_file"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Queries        *ebpf.MapSpec `ebpf:"queries"`
 	Records        *ebpf.MapSpec `ebpf:"records"`
@@ -354,6 +352,7 @@ type CheckerMaps struct {
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
+	OwnersByFile   *ebpf.Map `ebpf:"owners_by_file"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Queries        *ebpf.Map `ebpf:"queries"`
 	Records        *ebpf.Map `ebpf:"records"`
@@ -378,6 +377,7 @@ func (m *CheckerMaps) Close() error {
 		m.Hosts,
 		m.Images,
 		m.OwnScratches,
+		m.OwnersByFile,
 		m.Processes,
 		m.Queries,
 		m.Records,

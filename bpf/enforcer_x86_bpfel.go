@@ -44,6 +44,14 @@ type EnforcerFileKey struct {
 	Generation uint32
 }
 
+type EnforcerFileOwners struct {
+	_          structs.HostLayout
+	Scope      uint32
+	Generation uint32
+	More       uint32
+	Pad        uint32
+}
+
 type EnforcerFileState struct {
 	_      structs.HostLayout
 	Labels uint64
@@ -171,6 +179,7 @@ type EnforcerScope struct {
 	Notified   uint64
 	Lost       uint64
 	Starved    uint64
+	Files      uint64
 }
 
 type EnforcerScopeFiles struct {
@@ -241,6 +250,7 @@ const (
 	EnforcerMapHosts                  = "hosts"
 	EnforcerMapImages                 = "images"
 	EnforcerMapOwnScratches           = "own_scratches"
+	EnforcerMapOwnersByFile           = "owners_by_file"
 	EnforcerMapProcesses              = "processes"
 	EnforcerMapRecords                = "records"
 	EnforcerMapRows                   = "rows"
@@ -449,6 +459,7 @@ type EnforcerMapSpecs struct {
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
+	OwnersByFile   *ebpf.MapSpec `ebpf:"owners_by_file"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Records        *ebpf.MapSpec `ebpf:"records"`
 	Rows           *ebpf.MapSpec `ebpf:"rows"`
@@ -505,6 +516,7 @@ type EnforcerMaps struct {
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
+	OwnersByFile   *ebpf.Map `ebpf:"owners_by_file"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Records        *ebpf.Map `ebpf:"records"`
 	Rows           *ebpf.Map `ebpf:"rows"`
@@ -528,6 +540,7 @@ func (m *EnforcerMaps) Close() error {
 		m.Hosts,
 		m.Images,
 		m.OwnScratches,
+		m.OwnersByFile,
 		m.Processes,
 		m.Records,
 		m.Rows,

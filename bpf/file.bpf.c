@@ -229,26 +229,28 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))
 
-/* What was remembered of an inode must not hold for the next one at its address. */
-static __always_inline void forget_inodes(void)
+/* inode_goes: what was remembered of an inode must not hold for the next one at its
+ * address, and what was stored not for the next one of its number. */
+static __always_inline void inode_goes(struct inode *inode)
 {
 	struct host *host = host_state();
 
 	if (host)
 		__sync_fetch_and_add(&host->changes, 1);
+	drop_inode(inode);
 }
 
 SEC("lsm/inode_free_security")
 int BPF_PROG(lsm_inode_free_security, struct inode *inode)
 {
-	forget_inodes();
+	inode_goes(inode);
 	return 0;
 }
 
 SEC("fentry/security_inode_free")
 int BPF_PROG(mod_inode_free_security, struct inode *inode)
 {
-	forget_inodes();
+	inode_goes(inode);
 	return 0;
 }
 

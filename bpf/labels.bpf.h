@@ -49,33 +49,57 @@ static __always_inline bool file_touched(struct act *act, struct inode *inode)
 	return state ? state->flags & (FILE_MODIFIED | FILE_NAMED) : saturated(act);
 }
 
-/* mark_file adds labels and flags to a file. When the table is full, the scope is
+/* own_file notes that the scope has an entry for a file. */
+static __always_inline bool own_file(struct act *act, struct file_id *id)
+{
+	struct file_owners owners = { .scope = act->slot, .generation = act->generation };
+	struct file_owners *known;
+
+	bpf_map_update_elem(&owners_by_file, id, &owners, BPF_NOEXIST);
+	known = bpf_map_lookup_elem(&owners_by_file, id);
+	if (known && (known->scope != act->slot || known->generation != act->generation))
+		known->more = 1;
+	return known;
+}
+
+/* new_file_state makes an entry for a file. NULL: the table or the scope's share of
+ * it is full. */
+static __always_inline struct file_state *new_file_state(struct act *act, struct file_key *key,
+							 struct scope *scope)
+{
+	struct file_state fresh = {};
+
+	if (__sync_fetch_and_add(&scope->files, 1) < MAX_SCOPE_FILES && own_file(act, &key->id) &&
+	    !bpf_map_update_elem(&files, key, &fresh, BPF_NOEXIST))
+		return bpf_map_lookup_elem(&files, key);
+	__sync_fetch_and_add(&scope->files, -1);
+	return bpf_map_lookup_elem(&files, key); /* another thread's */
+}
+
+/* mark_file adds labels and flags to a file. When there is no room, the scope is
  * saturated from then on, so nothing is forgotten. */
 __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
 {
-	struct file_state fresh = {}, *state;
-	struct image *head;
+	struct file_state *state;
 	struct file_key key;
 	struct scope *scope;
+	struct image *head;
 	u32 image;
 
 	if (!act || !inode)
 		return 0;
 	image = act->image;
 	head = bpf_map_lookup_elem(&images, &image);
+	scope = scope_at(act->slot);
 	/* What nothing asks for is not kept. */
-	if (head && !(labels & head->labels) && !(flags && head->marks))
+	if (!scope || (head && !(labels & head->labels) && !(flags && head->marks)))
 		return 0;
 	key = file_key(act, (void *)inode);
 	state = bpf_map_lookup_elem(&files, &key);
+	if (!state)
+		state = new_file_state(act, &key, scope);
 	if (!state) {
-		bpf_map_update_elem(&files, &key, &fresh, BPF_NOEXIST);
-		state = bpf_map_lookup_elem(&files, &key);
-	}
-	if (!state) {
-		scope = scope_at(act->slot);
-		if (scope)
-			__sync_fetch_and_or(&scope->flags, SCOPE_SATURATED);
+		__sync_fetch_and_or(&scope->flags, SCOPE_SATURATED);
 		return 0;
 	}
 	if ((state->labels | labels) != state->labels)
@@ -83,6 +107,47 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
 	if ((state->flags | flags) != state->flags)
 		__sync_fetch_and_or(&state->flags, flags);
 	return 0;
+}
+
+static __always_inline void drop_file(struct file_id *id, u32 slot, u32 generation)
+{
+	struct file_key key = { .id = *id, .scope = slot, .generation = generation };
+	struct scope *scope = scope_at(slot);
+
+	if (!bpf_map_delete_elem(&files, &key) && scope && scope->generation == generation)
+		__sync_fetch_and_add(&scope->files, -1);
+}
+
+struct file_drop {
+	struct file_id id;
+};
+
+static long drop_step(u64 slot, struct file_drop *drop)
+{
+	struct scope *scope = scope_at(slot);
+
+	if (scope && scope->generation)
+		drop_file(&drop->id, slot, scope->generation);
+	return 0;
+}
+
+/* drop_inode forgets a file that is gone: its number can come back as another's, and
+ * on overlayfs the generation does not tell. */
+static __always_inline void drop_inode(struct inode *inode)
+{
+	struct file_drop drop;
+	struct file_owners *owners;
+
+	if (BPF_CORE_READ(inode, i_nlink))
+		return; /* only out of the cache */
+	drop.id = file_id(inode);
+	owners = bpf_map_lookup_elem(&owners_by_file, &drop.id);
+	if (!owners)
+		return;
+	drop_file(&drop.id, owners->scope, owners->generation);
+	if (owners->more)
+		bpf_loop(MAX_SCOPES, drop_step, &drop, 0);
+	bpf_map_delete_elem(&owners_by_file, &drop.id);
 }
 
 /* gain gives labels to the current process. */

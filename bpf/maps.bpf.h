@@ -87,6 +87,15 @@ struct {
 	__type(value, struct file_state);
 } files SEC(".maps");
 
+/* The scopes of each file of that table: its entries go with the file. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_FILES);
+	__type(key, struct file_id);
+	__type(value, struct file_owners);
+} owners_by_file SEC(".maps");
+
 /* What happened. Records that do not fit are counted in their scope. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

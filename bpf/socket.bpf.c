@@ -114,8 +114,8 @@ static __always_inline bool on_socket_connect(struct socket *sock, struct sockad
 	struct act act = {};
 	bool refused;
 
-	if (!is_inet(BPF_CORE_READ(sk, __sk_common.skc_family)) ||
-	    !from_sockaddr(&address, sk, name, false))
+	/* By the address's family: SMC and others take those of IP. */
+	if (!from_sockaddr(&address, sk, name, false))
 		return false;
 	if (!begin(&act, &refused))
 		return refused;

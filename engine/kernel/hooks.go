@@ -26,6 +26,7 @@ const (
 	needSends                    // every transmission
 	needFlow                     // every read and write
 	needMaps                     // code that is mapped
+	needFiles                    // something is remembered of files
 )
 
 // hook is one place where a program is attached: the names of its programs are
@@ -72,7 +73,7 @@ func hooks() []hook {
 		{name: "unix_stream_connect", need: needSockets},
 		{name: "unix_may_send", need: needSends},
 		{name: "socket_sendmsg", need: needSends},
-		{name: "inode_free_security", need: needFlow},
+		{name: "inode_free_security", need: needFlow | needFiles},
 		{name: "file_permission", need: needFlow},
 	}
 }
@@ -137,6 +138,9 @@ func needs(image *dfa.Image) need {
 	}
 	if slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
 		result |= needMaps
+	}
+	if image.Labels != 0 || marks(image) {
+		result |= needFiles
 	}
 	if image.Labels != 0 || descriptorOps(image) != 0 {
 		result |= needFlow

@@ -152,9 +152,25 @@ func (k *Kernel) dropFiles(slot Slot) error {
 		if err := k.maps["files"].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("forget a file: %w", err)
 		}
+		if err := k.disown(key.Id, slot); err != nil {
+			return err
+		}
 	}
 	// Other scopes write the same map, so an iteration may be cut short; what is
 	// left names a generation that never comes back.
+	return nil
+}
+
+// disown forgets who remembered something of a file, unless others do too.
+func (k *Kernel) disown(id bpf.EnforcerFileId, slot Slot) error {
+	var owners bpf.EnforcerFileOwners
+	err := k.maps["owners_by_file"].Lookup(id, &owners)
+	if err == nil && owners.More == 0 && owners.Scope == slot.Index {
+		err = k.maps["owners_by_file"].Delete(id)
+	}
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("forget a file: %w", err)
+	}
 	return nil
 }
 
