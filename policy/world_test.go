@@ -5,7 +5,6 @@ package policy
 import (
 	"net/netip"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,12 +22,17 @@ type world struct {
 	processes map[string]*process
 	files     map[string]uint64 // labels stored on files
 	modified  map[string]bool
-	epoch     []int // of each gate: how often it was invalidated
-	armed     []int // the epoch at which it was armed, -1 for never
+	links     map[string]string
+	epoch     []int    // of each gate: how often it was invalidated
+	armed     []int    // the epoch at which it was armed, -1 for never
+	open      []string // requests for approval, the oldest first
+	granted   map[string]int
+	denied    map[string]bool
 }
 
 type process struct {
 	labels, lineage uint64
+	cleared         uint64 // labels that its program clears, and so does not regain
 	pending         []pendingGate
 }
 
@@ -38,6 +42,7 @@ type pendingGate struct{ gate, exit, epoch int }
 // event is one operation on one key.
 type event struct {
 	op   ir.Op
+	key  string
 	rows []*dfa.Row // of the key; of an exec also of the invoked name
 	argv []string
 	in   uint64 // labels that it would bring
@@ -48,8 +53,9 @@ type event struct {
 func newWorld(p *Policy) *world {
 	w := &world{
 		img: p.Image, rules: p.Program.Rules,
-		processes: map[string]*process{}, files: map[string]uint64{}, modified: map[string]bool{},
+		processes: map[string]*process{}, files: map[string]uint64{}, modified: map[string]bool{}, links: map[string]string{},
 		epoch: make([]int, len(p.Program.Gates)), armed: make([]int, len(p.Program.Gates)),
+		granted: map[string]int{}, denied: map[string]bool{},
 	}
 	for i := range w.armed {
 		w.armed[i] = -1
@@ -74,6 +80,9 @@ func (w *world) process(name string) *process {
 
 func (w *world) do(t *testing.T, step []string) string {
 	t.Helper()
+	if step[0] == "human" {
+		return w.answer(step[1])
+	}
 	p, op, args := w.process(step[0]), step[1], step[2:]
 	switch op {
 	case "fork":
@@ -91,6 +100,9 @@ func (w *world) do(t *testing.T, step []string) string {
 		return "ok"
 	case "exec":
 		return w.exec(p, args[0], args)
+	case "execfails":
+		e := w.running(args[0], args)
+		return w.decide(&process{labels: p.labels, lineage: p.lineage}, e)
 	case "connect", "send":
 		return w.network(t, p, op, args[0])
 	}
@@ -98,7 +110,7 @@ func (w *world) do(t *testing.T, step []string) string {
 }
 
 func (w *world) file(t *testing.T, p *process, op string, args []string) string {
-	name := args[0]
+	name := w.resolve(args[0])
 	switch name {
 	case "/dev/null", "/dev/zero", "/dev/tty":
 		return "ok"
@@ -111,7 +123,13 @@ func (w *world) file(t *testing.T, p *process, op string, args []string) string 
 		read.in = w.labels(name)
 		verdict := w.decide(p, w.on(ir.Open, name), read)
 		if !denied(verdict) {
-			p.labels |= read.in
+			w.gain(p, read.in)
+		}
+		return verdict
+	case "symlink":
+		verdict := w.decide(p, w.on(ir.Write, args[1]))
+		if !denied(verdict) {
+			w.links[args[1]] = name
 		}
 		return verdict
 	case "write", "truncate", "chmod", "mkdir":
@@ -121,7 +139,7 @@ func (w *world) file(t *testing.T, p *process, op string, args []string) string 
 	case "unlink", "rmdir":
 		return w.decide(p, w.on(ir.Write, name), w.on(ir.Unlink, name))
 	case "rename":
-		if w.row(dfa.Path, name).Sources|w.row(dfa.Path, args[1]).Sources != 0 {
+		if from, to := w.row(dfa.Path, name), w.row(dfa.Path, args[1]); from.Sources|to.Sources != 0 || len(from.Protects) > 0 {
 			return "block" // a directory with a file source below it stays
 		}
 		verdict := w.decide(p, w.on(ir.Write, name), w.on(ir.Unlink, name), w.on(ir.Write, args[1]))
@@ -136,34 +154,78 @@ func (w *world) file(t *testing.T, p *process, op string, args []string) string 
 	return ""
 }
 
+// resolve follows one symbolic link.
+func (w *world) resolve(name string) string {
+	for link, target := range w.links {
+		if rest, ok := strings.CutPrefix(name, link+"/"); ok {
+			return target + "/" + rest
+		}
+	}
+	return name
+}
+
 func (w *world) on(op ir.Op, name string) event {
-	return event{op: op, rows: []*dfa.Row{w.row(dfa.Path, name)}}
+	return event{op: op, key: name, rows: []*dfa.Row{w.row(dfa.Path, name)}}
 }
 
 func (w *world) labels(name string) uint64 { return w.files[name] | w.row(dfa.Path, name).Sources }
 
 func (w *world) changed(p *process, verdict, name string) string {
 	if !denied(verdict) {
-		w.files[name] |= p.labels
+		w.files[name] |= p.labels &^ w.img.Integrity
 		w.modified[name] = true
 	}
 	return verdict
 }
 
-func (w *world) exec(p *process, name string, argv []string) string {
+// running is the event of running a program.
+func (w *world) running(name string, argv []string) event {
 	resolved, invoked := w.row(dfa.Path, name), w.row(dfa.Name, path.Base(name))
-	e := event{op: ir.Exec, rows: []*dfa.Row{resolved, invoked}, argv: argv, in: w.labels(name) | resolved.ExecSources | invoked.ExecSources}
-	e.forged = w.modified[name]
+	return event{
+		op: ir.Exec, key: name, rows: []*dfa.Row{resolved, invoked}, argv: argv,
+		in: w.labels(name) | resolved.ExecSources | invoked.ExecSources, forged: w.modified[name],
+	}
+}
+
+func (w *world) exec(p *process, name string, argv []string) string {
+	e := w.running(name, argv)
 	p.pending = nil
 	verdict := w.decide(p, e)
 	if denied(verdict) {
 		return verdict
 	}
-	p.labels |= e.in
-	if !e.forged {
+	p.cleared = 0
+	w.gain(p, e.in)
+	if resolved := e.rows[0]; !e.forged {
 		p.lineage |= resolved.Lineage
+		p.cleared = resolved.Declassify
+		p.labels = p.labels&^resolved.Declassify | resolved.Endorse
 	}
 	return verdict
+}
+
+// gain is what a flow brings: no mark of integrity, and the end of those held.
+func (w *world) gain(p *process, labels uint64) {
+	labels &^= p.cleared | w.img.Integrity
+	if labels&^p.labels != 0 {
+		p.labels &^= w.img.Integrity
+	}
+	p.labels |= labels
+}
+
+// answer is what a person says to the oldest request.
+func (w *world) answer(what string) string {
+	if len(w.open) == 0 {
+		return "no request"
+	}
+	request := w.open[0]
+	w.open = w.open[1:]
+	if what == "deny" {
+		w.denied[request] = true
+	} else {
+		w.granted[request]++
+	}
+	return "ok"
 }
 
 func (w *world) network(t *testing.T, p *process, op, object string) string {
@@ -182,93 +244,10 @@ func (w *world) network(t *testing.T, p *process, op, object string) string {
 		b := a.Addr().As16()
 		e.rows = []*dfa.Row{w.row(dfa.Address, string(append(b[:], byte(a.Port()>>8), byte(a.Port()))))}
 	}
-	e.in = e.rows[0].Sources
+	e.key, e.in = object, e.rows[0].Sources
 	verdict := w.decide(p, e)
 	if !denied(verdict) {
-		p.labels |= e.in
+		w.gain(p, e.in)
 	}
 	return verdict
-}
-
-// decide finds the strictest clause of all events of an operation; when none
-// denies it, the events reach the gates.
-func (w *world) decide(p *process, events ...event) string {
-	best := (*dfa.Clause)(nil)
-	for _, e := range events {
-		reached := w.reached(e.argv)
-		for _, r := range e.rows {
-			for _, i := range r.Clauses[e.op] {
-				c := &w.img.Clauses[i]
-				if w.matches(c, p, e, reached) && (best == nil || c.Effect > best.Effect) {
-					best = c
-				}
-			}
-		}
-	}
-	if best == nil || best.Effect < ir.Block {
-		for _, e := range events {
-			w.gates(p, e)
-		}
-	}
-	switch {
-	case best == nil:
-		return "ok"
-	case best.Effect == ir.Notify:
-		return "notify " + w.rules[best.Rule].Name
-	case best.Effect == ir.Kill:
-		return "kill " + w.rules[best.Rule].Name
-	}
-	return "block " + w.rules[best.Rule].Name
-}
-
-func (w *world) matches(c *dfa.Clause, p *process, e event, reached []uint64) bool {
-	labels := p.labels | e.in
-	switch {
-	case labels&c.All != c.All || labels&c.None != 0,
-		c.Arg >= 0 && reached[c.Arg/64]>>(c.Arg%64)&1 == 0,
-		p.lineage&c.UnlessLineage != 0,
-		c.Target >= 0 && e.rows[0].Targets>>c.Target&1 == 1:
-		return false
-	}
-	return !slices.ContainsFunc(c.UnlessGates, func(g int) bool { return w.armed[g] == w.epoch[g] })
-}
-
-// reached is the recurrence over argv that the design prescribes.
-func (w *world) reached(argv []string) []uint64 {
-	set := make([]uint64, w.img.ArgWords)
-	for _, a := range argv[min(1, len(argv)):] {
-		mask := w.row(dfa.Token, a).Tokens
-		carry := uint64(0)
-		for i := range set {
-			out := set[i] >> 63
-			if mask != nil {
-				set[i] |= (set[i]<<1 | carry | w.img.ArgStart[i]) & mask[i]
-			}
-			carry = out
-		}
-	}
-	return set
-}
-
-func (w *world) gates(p *process, e event) {
-	reached := w.reached(e.argv)
-	for _, arm := range []bool{false, true} {
-		for _, r := range e.rows {
-			for _, g := range r.Gates[e.op] {
-				switch {
-				case g.Arm != arm || arm && e.forged || g.Arg >= 0 && reached[g.Arg/64]>>(g.Arg%64)&1 == 0:
-				case !g.Arm:
-					w.epoch[g.Gate]++
-				case g.Exit >= 0:
-					p.pending = append(p.pending, pendingGate{g.Gate, g.Exit, w.epoch[g.Gate]})
-				default:
-					w.armed[g.Gate] = w.epoch[g.Gate]
-				}
-			}
-		}
-	}
-}
-
-func denied(verdict string) bool {
-	return strings.HasPrefix(verdict, "block") || strings.HasPrefix(verdict, "kill")
 }
