@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -41,7 +44,7 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 	}
 	to, err := e.findTarget(s.id, int(req.Pid))
 	if err == nil {
-		err = e.install(ctx, s, to, req.Rootfs == "")
+		err = e.install(ctx, s, to, keepsHostRoot(int(req.Pid), req.Rootfs))
 	}
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Error("scope not started")
@@ -50,6 +53,21 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 	}
 	e.log.WithFields(s.fields()).WithField("cgroup", to.cgroup).Info("scope enforcing")
 	return &api.AttachResponse{Tier: string(e.config.Kernel.Tier()), Cgroup: to.cgroupID}, nil
+}
+
+// keepsHostRoot tells whether a container's root directory is the host's own: it has
+// none of its own, or it is a bind mount of it. The kernel side could not tell such a
+// container's first program from runc.
+func keepsHostRoot(pid int, rootfs string) bool {
+	if rootfs == "" {
+		return true
+	}
+	host, err := os.Stat("/")
+	if err != nil {
+		return true
+	}
+	own, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "root", rootfs))
+	return err == nil && os.SameFile(host, own)
 }
 
 // attachAgain answers a hook that is registered twice.

@@ -20,6 +20,7 @@ import (
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/internal/cgroup"
 	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/shim/prepare"
 )
 
 func doctorCommand() *cli.Command {
@@ -139,6 +140,14 @@ func checkTier(c *cli.Context) finding {
 	tier, err := kernel.Probe(ctx)
 	if err != nil {
 		return finding{bad, "tier", err.Error(), ""}
+	}
+	skips, err := kernel.Skips(tier)
+	if err != nil {
+		return finding{bad, "tier", err.Error(), ""}
+	}
+	if skips {
+		return finding{bad, "tier", string(tier) + ": a denial was tried and happened, but under load this kernel misses some",
+			"boot with lsm=...,bpf; or accept that: \"degraded: allow\" in " + prepare.DefaultHost().Config}
 	}
 	if tier != kernel.LSM {
 		return finding{good, "tier", string(tier) + ": a denial was tried and happened; with bpf in lsm= it would be lsm", ""}

@@ -21,6 +21,7 @@ import (
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/policy"
+	"github.com/actplane/actplane/shim/prepare"
 )
 
 // The exit codes, as of all the commands of the project.
@@ -76,7 +77,13 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	enforcer, err := kernel.Open(kernel.Config{PinDir: o.pinDir, RunDir: o.runDir})
+	config, err := prepare.LoadConfig(prepare.DefaultHost().Config)
+	if err != nil {
+		return err
+	}
+	enforcer, err := kernel.Open(kernel.Config{
+		PinDir: o.pinDir, RunDir: o.runDir, AllowDegraded: config.Degraded == "allow",
+	})
 	if err != nil {
 		lock.Close()
 		return err

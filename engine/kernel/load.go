@@ -115,10 +115,7 @@ func (k *Kernel) open() error {
 }
 
 func (k *Kernel) refuseSkips() error {
-	if k.tier != FmodRet {
-		return nil
-	}
-	skipped, err := skips()
+	skipped, err := Skips(k.tier)
 	if err != nil {
 		return fmt.Errorf("probe whether programs are skipped: %w", err)
 	}

@@ -142,10 +142,13 @@ const (
 	preemptionRounds = 20_000 // some 100 µs a call
 )
 
-// skips tells whether this kernel skips programs of the fmod_ret tier: it does when
+// Skips tells whether this kernel skips programs of a tier. Those of the fmod_ret tier it does when
 // a thread enters a program while another on the same CPU was preempted inside of
 // it, which takes a kernel that preempts. Two threads on one CPU show it.
-func skips() (bool, error) {
+func Skips(tier Tier) (bool, error) {
+	if tier == LSM {
+		return false, nil
+	}
 	p, err := newProber(FmodRet, preemptionRounds)
 	if err != nil {
 		return false, err

@@ -12,7 +12,7 @@ import (
 // preempts, the others as they are booted do not.
 func TestSkipsAreFound(t *testing.T) {
 	testenv.RequireKernel(t)
-	skipped, err := skips()
+	skipped, err := Skips(FmodRet)
 	if err != nil {
 		t.Fatal(err)
 	}

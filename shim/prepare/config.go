@@ -25,13 +25,14 @@ type Config struct {
 	// Mode and Feedback are as the annotations.
 	Mode     string `yaml:"mode"`
 	Feedback string `yaml:"feedback"`
-	// Engine is the engine daemon's part, which the runtime leaves to it.
-	Engine yaml.Node `yaml:"engine"`
+	// Degraded is "allow" where the engine may use a tier that misses operations
+	// under load; see docs/threat-model.md. Otherwise it is "refuse".
+	Degraded string `yaml:"degraded"`
 }
 
 // LoadConfig reads the host's configuration; without the file it is the default.
 func LoadConfig(file string) (*Config, error) {
-	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket}
+	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket, Degraded: "refuse"}
 	data, err := readHostFile(file, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config, nil
@@ -60,7 +61,7 @@ func decodeConfig(data []byte, config *Config) error {
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: expected keys and values", root.Line)
 	}
-	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "engine"}
+	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "degraded"}
 	for i := 0; i < len(root.Content); i += 2 {
 		if key := root.Content[i]; !contains(known, key.Value) {
 			return fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, didYouMean(key.Value, known))
@@ -76,6 +77,9 @@ func decodeConfig(data []byte, config *Config) error {
 		if runtime == "" {
 			return errors.New("runtimes: an empty name")
 		}
+	}
+	if config.Degraded != "allow" && config.Degraded != "refuse" {
+		return fmt.Errorf(`degraded: %q is neither "allow" nor "refuse"`, config.Degraded)
 	}
 	if config.Workspace != "" && !path.IsAbs(config.Workspace) {
 		return fmt.Errorf("workspace: %q is not an absolute path", config.Workspace)

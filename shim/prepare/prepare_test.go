@@ -359,7 +359,7 @@ func TestEngineRefuses(t *testing.T) {
 // for limits.
 func TestPolicyNotRequired(t *testing.T) {
 	config := strings.Replace(minimal, "ADD", `,"annotations":{"dev.actplane.limits.pids":"7"}`, 1)
-	w := newWorld(t, config, map[string]string{"etc/config.yaml": "require_policy: false\nengine: {any: thing}\n"})
+	w := newWorld(t, config, map[string]string{"etc/config.yaml": "require_policy: false\ndegraded: refuse\n"})
 	if err := w.prepare(t); err != nil {
 		t.Fatal(err)
 	}
