@@ -115,9 +115,23 @@ func parse(texts []*diag.Text) (parts []check.Part, diags diag.List) {
 	for _, text := range texts {
 		tree, list := syntax.Parse(text)
 		diags = append(diags, list...)
+		diags = append(diags, foldedComments(text, tree)...)
 		parts = append(parts, check.Part{Text: text, Tree: tree})
 	}
 	return parts, diags
+}
+
+// foldedComments refuses comments that go on over a line end of the file: YAML has
+// joined the lines, and what was meant to hold would be a comment.
+func foldedComments(text *diag.Text, tree *syntax.File) diag.List {
+	var out diag.List
+	for _, c := range tree.Comments {
+		if end := c.Span.End - 1; text.Pos(c.Span.Start).Line != text.Pos(end).Line {
+			out = append(out, text.New(diag.FoldedComment, c.Span, "YAML has joined the lines of this text, so the comment takes in the lines that follow").
+				WithHint("write `policy: |`, which keeps the lines"))
+		}
+	}
+	return out
 }
 
 func layerOf(d Document, f *file, opts Options, parts []check.Part) check.Layer {

@@ -275,6 +275,13 @@ func TestHostileFiles(t *testing.T) {
 		"since":     "policy: |\n  rule r:\n    exec \"x\" unless after exec \"y\" since write \"z\"" + strings.Repeat(" or write \"a\"", MaxFileSize/13-100),
 		"clauses":   "policy: |\n  rule r:\n" + strings.Repeat("    block write any\n", MaxFileSize/20-100),
 		"rules":     "policy: |\n" + strings.Repeat("  rule r: write any\n", MaxFileSize/20-100),
+		"domains":   domainChain(256, 2000),
+		"folded":    "policy: >\n" + strings.Repeat("  # x\n", MaxFileSize/6-10),
+		"protects":  "protect:\n" + sequence("  - \"/x%d*y*z\"\n", 40000),
+		"defaults":  "policy: |\n" + strings.Repeat("  default block exec\n", 40000),
+		"endorsed":  "policy: |\n" + sequence("  endorse L%05d by exec \"x\"\n", 30000),
+		"hosts":     "policy: |\n  rule r:\n" + sequence("    connect \"*a*b*c%d*.example.org:1-6%[1]d\"\n", 4000),
+		"regexes":   "policy: |\n  rule r:\n    write \"" + strings.Repeat("(a|b", MaxFileSize/4-100) + "\"\n",
 		"labels":    "policy: |\n" + sequence("  source L%05d = exec \"x\"\n", 30000),
 		"unknown":   "policy: |\n" + sequence("  source L%05d = exec \"x\"\n", 15000) + "  rule r:\n" + sequence("    exec \"x\" if M%05d\n", 15000),
 	} {
@@ -290,6 +297,24 @@ func TestHostileFiles(t *testing.T) {
 			t.Logf("%v; %d diagnostics, first: %.200s", took, len(list), list.First())
 		})
 	}
+}
+
+// domainChain has n domains, each the next one's parent, that bind all of m rules.
+func domainChain(n, m int) string {
+	var b strings.Builder
+	b.WriteString("default_domain: d0\nrules:\n" + sequence("  r%[1]d: {ifc: 'rule r%[1]d: exec \"x%[1]d\"'}\n", m) + "domains:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  d%d:\n", i)
+		if i+1 < n {
+			fmt.Fprintf(&b, "    parent: d%d\n", i+1)
+		}
+		b.WriteString("    bind: [")
+		for j := range 100 {
+			fmt.Fprintf(&b, "{rule: r%d, mode: default}, ", (i*100+j)%m)
+		}
+		b.WriteString("]\n")
+	}
+	return b.String()
 }
 
 func sequence(format string, n int) string {

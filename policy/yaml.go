@@ -78,13 +78,39 @@ func (r *reader) badYAML(err error) {
 	text := r.text.Line(line)
 	at := r.text.Offset(diag.Pos{Line: line, Col: 1}) + len(text) - len(strings.TrimLeft(text, " "))
 	d := r.text.New(diag.BadYAML, diag.Span{Start: at, End: at + 1}, "the file is not YAML: %s", message)
+	d.Hint = r.yamlHint(line, message)
+	r.diags = append(r.diags, d)
+}
+
+// yamlHint says what a syntax error mostly comes from.
+func (r *reader) yamlHint(line int, message string) string {
 	for n := 1; n <= r.text.Lines(); n++ {
 		switch strings.TrimRight(r.text.Line(n), " ") {
 		case "policy:", "ifc:":
-			d = d.WithHint("line %d must end in |, so that the text below it is taken as it is", n)
+			return fmt.Sprintf("line %d must end in |, so that the text below it is taken as it is", n)
 		}
 	}
-	r.diags = append(r.diags, d)
+	switch {
+	case strings.Contains(message, "alphabetic or numeric character"):
+		return `a value that begins with * or & stands in quotes: "*.md"`
+	case strings.Contains(message, "cannot start any token"):
+		return "a value that begins with @, ` or % stands in quotes"
+	case strings.Contains(message, "expected key"):
+		return "indent it like the lines that it belongs to; a text below | is indented at least as far as its first line"
+	case strings.Contains(message, "mapping values are not allowed"):
+		for n := line - 1; n > 0; n-- {
+			before := strings.TrimSpace(r.text.Line(n))
+			if before == "" || before[0] == '#' {
+				continue
+			}
+			if first, rest, ok := strings.Cut(before, " "); ok && !strings.Contains(before, ":") {
+				return fmt.Sprintf("line %d has no colon: write %s: %s", n, first, rest)
+			}
+			break
+		}
+		return "a text with a colon in it stands in quotes"
+	}
+	return ""
 }
 
 // resolve follows an alias.

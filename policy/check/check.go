@@ -105,7 +105,7 @@ type checker struct {
 	lineages    map[ir.Pattern]int
 	gates       map[string]int // by everything that makes gates equal
 	// Where each entry of the program's tables comes from.
-	labelAt, lineageAt, gateAt, clauseAt, defaultAt []place
+	labelAt, lineageAt, gateAt, clauseAt, defaultAt, protectAt []place
 }
 
 // document is a layer of the language.

@@ -30,6 +30,7 @@ func (c *checker) tableLimits() {
 		{"different after conditions", c.gateAt, ir.MaxGates},
 		{"clauses", c.clauseAt, ir.MaxClauses},
 		{"defaults", c.defaultAt, ir.MaxDefaults},
+		{"protected patterns", c.protectAt, ir.MaxClauses},
 	} {
 		if n := len(t.at); n > t.limit {
 			first := t.at[t.limit]

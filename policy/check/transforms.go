@@ -113,6 +113,7 @@ func (c *checker) lowerProtects() {
 			if !ok || !fine {
 				continue
 			}
+			c.protectAt = append(c.protectAt, place{whole, e.Pattern.Span})
 			c.program.Protects = append(c.program.Protects, ir.Protect{
 				Pattern: p, If: terms, Layer: d.index, Pos: d.File.Where(e.Pattern.Span.Start), Text: e.Pattern.Text,
 			})

@@ -9,25 +9,26 @@ type Code string
 
 // The file.
 const (
-	NotUTF8      Code = "P001"
-	ControlChar  Code = "P002"
-	TooLarge     Code = "P003"
-	BadYAML      Code = "P004"
-	WrongType    Code = "P005"
-	UnknownKey   Code = "P006"
-	DuplicateKey Code = "P007"
-	BadVersion   Code = "P008"
-	TwoPolicies  Code = "P009"
-	AliasBomb    Code = "P010"
-	BadLimit     Code = "P011"
-	BadWorkspace Code = "P012"
-	MixedDomains Code = "P013"
-	UnknownName  Code = "P014"
-	BadDisable   Code = "P015"
-	DomainCycle  Code = "P016"
-	NoDomain     Code = "P017"
-	EmptyBody    Code = "P018"
-	BadMode      Code = "P019"
+	NotUTF8       Code = "P001"
+	ControlChar   Code = "P002"
+	TooLarge      Code = "P003"
+	BadYAML       Code = "P004"
+	WrongType     Code = "P005"
+	UnknownKey    Code = "P006"
+	DuplicateKey  Code = "P007"
+	BadVersion    Code = "P008"
+	TwoPolicies   Code = "P009"
+	AliasBomb     Code = "P010"
+	BadLimit      Code = "P011"
+	BadWorkspace  Code = "P012"
+	MixedDomains  Code = "P013"
+	UnknownName   Code = "P014"
+	BadDisable    Code = "P015"
+	DomainCycle   Code = "P016"
+	NoDomain      Code = "P017"
+	EmptyBody     Code = "P018"
+	BadMode       Code = "P019"
+	FoldedComment Code = "P020"
 )
 
 // The syntax of the policy text.
@@ -117,6 +118,7 @@ func Codes() []struct {
 		{NoDomain, "several domains and no default"},
 		{EmptyBody, "rules or domains without content"},
 		{BadMode, "an unknown mode of a binding"},
+		{FoldedComment, "a comment that takes in the lines that follow"},
 		{Unexpected, "something else was expected here"},
 		{UnterminatedString, "a string without its closing quote"},
 		{BadCharacter, "a character that the language does not use"},
