@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -140,10 +141,37 @@ func (d *dumper) limits() {
 	}
 }
 
+// imageClause writes one alternative of a clause's condition.
+func (d *dumper) imageClause(i int, c *dfa.Clause) {
+	text := fmt.Sprintf("image clause %d of clause %d", i, c.Clause)
+	if c.All|c.None != 0 {
+		text += d.termsText([]ir.Term{{All: c.All, None: c.None}})
+	}
+	if c.Arg >= 0 {
+		text += fmt.Sprintf(" arg %d", c.Arg)
+	}
+	if c.Target >= 0 {
+		text += fmt.Sprintf(" target %d", c.Target)
+	}
+	if c.Lifts != 0 {
+		text += fmt.Sprintf(" lifts %#x", c.Lifts)
+	}
+	d.line("%s", text)
+}
+
 // rows writes what the automaton tells apart.
 func (d *dumper) rows() {
 	img := d.p.Image
 	d.line("")
+	for i := range img.Clauses {
+		d.imageClause(i, &img.Clauses[i])
+	}
+	for i, def := range img.Defaults {
+		d.line("image default %d of default %d", i, def.Default)
+	}
+	for i, e := range img.Protects {
+		d.line("image protect %d of protect %d%s", i, e.Protect, d.termsText([]ir.Term{{All: e.All, None: e.None}}))
+	}
 	for i := range img.Rows {
 		r := &img.Rows[i]
 		d.line("row %d", i)
@@ -200,7 +228,7 @@ func (d *dumper) termsText(terms []ir.Term) string {
 		}
 		out = append(out, strings.Replace(s, "{ ", "{", 1)+"}")
 	}
-	if len(out) == 0 {
+	if len(out) == 0 || len(out) == 1 && out[0] == "{}" {
 		return ""
 	}
 	return " if " + strings.Join(out, " or ")

@@ -266,7 +266,7 @@ func hostName(host string) (string, [][]Elem, error) {
 		switch {
 		case c >= 0x80:
 			return "", nil, errorf(BadAddress, "write the name as it is looked up: xn--…", "the host name %q has the character %q", host, c)
-		case !letter(byte(c)) && strings.IndexRune("0123456789-_.*?[]!^{},", c) < 0:
+		case !letter(byte(c)) && !strings.ContainsRune("0123456789-_.*?[]!^{},", c):
 			return "", nil, errorf(BadAddress, "", "%q is neither an address nor a host name", host)
 		}
 	}
