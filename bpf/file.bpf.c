@@ -201,6 +201,18 @@ static __always_inline void judge_use(struct act *act, struct file *file, u32 op
 	remember(act, file, used(ops, mask));
 }
 
+/*
+ * through_pipe moves labels through pipes and FIFOs, which are no objects of rules. A
+ * reader that already waits gets them with its next read.
+ */
+static __always_inline void through_pipe(struct act *act, struct inode *inode, int mask)
+{
+	if (mask & MAY_READ)
+		gain(act, file_labels(act, inode));
+	if (mask & MAY_WRITE && act->labels)
+		mark_file(act, number_of(inode), act->labels, 0);
+}
+
 /* Attached only while some live policy tests labels, or has clauses or gates that a
  * descriptor must be asked about again. */
 static __always_inline bool on_file_permission(struct file *file, int mask)
@@ -212,6 +224,8 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 
 	if (membership != INSIDE || in_setup(&act))
 		return membership == REFUSED;
+	if (inode_type(inode) == S_IFIFO)
+		through_pipe(&act, inode, mask);
 	if (inode_type(inode) != S_IFREG || is_internal(BPF_CORE_READ(file, f_path.mnt)) ||
 	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
 		return false;

@@ -138,8 +138,9 @@ static __always_inline void drop_inode(struct inode *inode)
 	struct file_drop drop;
 	struct file_owners *owners;
 
-	if (BPF_CORE_READ(inode, i_nlink))
-		return; /* only out of the cache */
+	/* Only out of the cache; but what is in a pipe goes with its inode. */
+	if (BPF_CORE_READ(inode, i_nlink) && inode_type(inode) != S_IFIFO)
+		return;
 	drop.id = file_id(inode);
 	owners = bpf_map_lookup_elem(&owners_by_file, &drop.id);
 	if (!owners)

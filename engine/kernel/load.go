@@ -96,6 +96,13 @@ func openTier(config Config, tier Tier) (*Kernel, error) {
 }
 
 func (k *Kernel) open() error {
+	// Of self-tests that a process did not live to end.
+	left, _ := filepath.Glob(filepath.Join(k.config.RunDir, selfTestFile+"*")) // the pattern is right
+	for _, file := range left {
+		if err := removeIfThere(file); err != nil {
+			return fmt.Errorf("remove what a self-test left: %w", err)
+		}
+	}
 	adopted, err := k.adopt()
 	if err != nil || adopted {
 		return err

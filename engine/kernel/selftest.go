@@ -24,6 +24,9 @@ import (
 // started to run ProbeHelper.
 const ProbeHelperArg = "probe-helper"
 
+// selfTestFile begins the names of the files that self-tests open.
+const selfTestFile = "selftest-"
+
 // SelfTest proves that the scope is enforced: a helper process enters the cgroup
 // and opens a file that only this test knows; the open must be refused, be
 // recorded for this scope, and have found the row that the policy's automaton has
@@ -35,7 +38,7 @@ func (k *Kernel) SelfTest(ctx context.Context, slot Slot, cgroup string) error {
 	if known.generation != slot.Generation || known.policy == nil {
 		return fmt.Errorf("self-test: scope %d was not installed by this process", slot.Index)
 	}
-	file, err := os.CreateTemp(k.config.RunDir, "selftest-")
+	file, err := os.CreateTemp(k.config.RunDir, selfTestFile)
 	if err != nil {
 		return fmt.Errorf("self-test: %w", err)
 	}
