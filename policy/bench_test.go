@@ -20,7 +20,8 @@ func largePolicy(shape string, n int) []byte {
 			return []string{
 				fmt.Sprintf("src/mod%04d/**", i), fmt.Sprintf("**/cred-%04d.json", i),
 				fmt.Sprintf("/etc/svc%04d/*.conf", i), fmt.Sprintf("/home/*/.config/tool%04d", i),
-			}[i%4]
+				fmt.Sprintf("/var/lib/x%d/{a,b}/*", i), fmt.Sprintf("/opt/t%d/bin/[a-c]?*", i), fmt.Sprintf("src/pkg%d/**/*.go", i),
+			}[i%7]
 		},
 	}[shape]
 	lines := []string{`source SECRET = file "**/.env"`, `source AGENT = exec "claude"`}

@@ -135,8 +135,14 @@ func (b *builder) floats(id int32) bool {
 	return b.split && floating(b.patterns[id])
 }
 
+// floating looks at a pattern's canonical text, which has its alternatives in one
+// pair of braces.
 func floating(p ir.Pattern) bool {
-	return !p.Any && p.Kind != ir.Endpoint && (strings.HasPrefix(p.Text, "/*") || !strings.HasPrefix(p.Text, "/"))
+	if p.Any || p.Kind == ir.Endpoint {
+		return false
+	}
+	text := strings.TrimPrefix(p.Text, "{")
+	return !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "/*") || strings.Contains(text, ",/*")
 }
 
 // elements returns what a pattern matches, by kind of key. validate has parsed
