@@ -5,7 +5,6 @@ package dfa
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
@@ -31,9 +30,7 @@ func (e *LimitError) Error() string {
 // come from a file, and gives equal images for equal programs.
 //
 // The patterns of paths make one automaton, as long as that stays within what the
-// engine holds. Patterns that begin anywhere (**/NAME) and those that begin
-// somewhere (/DIR/**) multiply each other's states; when they become too many,
-// each kind makes an automaton of its own.
+// engine holds, and else one for each group of patterns: see groups.go.
 func Compile(p *ir.Program) (*Image, error) {
 	if err := validate(p); err != nil {
 		return nil, fmt.Errorf("check program: %w", err)
@@ -70,9 +67,9 @@ func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
 
 // input is what one entry of the automaton stands for.
 type input struct {
-	kind   Start
-	floats bool // of the patterns that begin anywhere
-	nfa    *nfa
+	kind  Start
+	group int // of the patterns of paths
+	nfa   *nfa
 }
 
 // inputs adds every pattern to the automaton of each kind of key that it is for.
@@ -82,8 +79,8 @@ func (b *builder) inputs() ([]input, error) {
 	for kind := range Host + 1 {
 		out = append(out, input{kind: kind, nfa: newNFA()})
 	}
-	if b.split {
-		out = append(out, input{kind: Path, floats: true, nfa: newNFA()})
+	for group := 1; b.split && group < maxGroups; group++ {
+		out = append(out, input{kind: Path, group: group, nfa: newNFA()})
 	}
 	for _, in := range out {
 		in.nfa.state()
@@ -98,19 +95,10 @@ func (b *builder) inputs() ([]input, error) {
 	for id, pat := range b.patterns {
 		for kind, alternatives := range b.elements(pat, b.uses[id].named()) {
 			for _, elems := range alternatives {
-				at := kind
-				if Start(kind) == Path && b.floats(int32(id)) {
-					at = len(out) - 1
-				}
-				if err := add(at, elems, id); err != nil {
-					return nil, err
-				}
-				if !b.split || !pat.Any || !b.uses[id].target || Start(kind) != Path {
-					continue
-				}
-				// For targets with not, also a path that matches nothing has a row.
-				if err := add(len(out)-1, elems, id); err != nil {
-					return nil, err
+				for _, at := range b.inputsOf(Start(kind), id) {
+					if err := add(at, elems, id); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
@@ -129,20 +117,25 @@ func (b *builder) inputs() ([]input, error) {
 	return out, nil
 }
 
-// floats tells whether a pattern is of the automaton for those that begin
-// anywhere.
-func (b *builder) floats(id int32) bool {
-	return b.split && floating(b.patterns[id])
-}
-
-// floating looks at a pattern's canonical text, which has its alternatives in one
-// pair of braces.
-func floating(p ir.Pattern) bool {
-	if p.Any || p.Kind == ir.Endpoint {
-		return false
+// inputsOf returns the inputs that a pattern is for, of the kind of key.
+func (b *builder) inputsOf(kind Start, id int) []int {
+	if kind != Path {
+		return []int{int(kind)}
 	}
-	text := strings.TrimPrefix(p.Text, "{")
-	return !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "/*") || strings.Contains(text, ",/*")
+	entry := func(group int) int {
+		if group == 0 {
+			return int(Path)
+		}
+		return int(Host) + group
+	}
+	out := []int{entry(b.groups[id])}
+	if b.split && b.patterns[id].Any && b.uses[id].target {
+		// For targets with not, also a path that matches nothing has a row.
+		for group := 1; group < maxGroups; group++ {
+			out = append(out, entry(group))
+		}
+	}
+	return out
 }
 
 // elements returns what a pattern matches, by kind of key. validate has parsed

@@ -171,7 +171,7 @@ func TestSplit(t *testing.T) {
 		}
 	}
 	limits := bounds{raw: 1 << 17, steps: maxSteps, final: 1 << 16}
-	for range 300 {
+	for range 200 {
 		op := []ir.Op{ir.Write, ir.Exec}[r.IntN(2)]
 		p := program(op)
 		for i := range 1 + r.IntN(5) {
@@ -214,4 +214,23 @@ func TestSplitOnlyWhenNeeded(t *testing.T) {
 			t.Errorf("%d patterns make %d more automata, want %d", 2*n, len(img.More), want)
 		}
 	}
+}
+
+// TestDeepPatterns: patterns that each are remembered once they have matched are
+// spread over several automata.
+func TestDeepPatterns(t *testing.T) {
+	p := program(ir.Write)
+	for i := range 40 {
+		p.Clauses = append(p.Clauses, program(ir.Write, ir.Pattern{Text: fmt.Sprintf("/**/dir%d/**", i)}).Clauses...)
+	}
+	img := compile(t, p)
+	if n := len(img.More); n != deepGroups {
+		t.Errorf("%d more automata, want %d", n, deepGroups)
+	}
+	for key, want := range map[string][]int{"/a/dir3/b/dir17/x": {3, 17}, "/dir39": {39}, "/x/dir40": nil} {
+		if got := matching(img, ir.Write, key); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", key, got, want)
+		}
+	}
+	t.Logf("%d states", len(img.RowOf))
 }

@@ -22,7 +22,7 @@ func TestBlowUp(t *testing.T) {
 		"stars":    {"/**/" + stars + "b" + strings.Repeat("?", 20), "/**/b" + stars},
 		"many":     manyGlobs(4000, func(i int) string { return fmt.Sprintf("/**/x%d*y%d*z", i, i*7) }),
 		"long":     manyGlobs(4, func(i int) string { return fmt.Sprintf("/%d%s", i, strings.Repeat("abcdefgh/", 3000)) }),
-		"products": manyGlobs(20, func(i int) string { return fmt.Sprintf("/**/%c/**", 'a'+i) }),
+		"products": manyGlobs(200, func(i int) string { return fmt.Sprintf("/**/%d/**", i) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var patterns []ir.Pattern

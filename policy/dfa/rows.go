@@ -27,6 +27,8 @@ type builder struct {
 	targets   []targetSet // those with a bit
 	live      []bool      // the program clauses that some key can match
 	split     bool        // see Compile
+	groups    []int       // of each pattern
+	deep      int         // how many are deep
 	hosts     bool        // there are patterns of names
 	rows      map[string]int32
 	entries   int
@@ -72,11 +74,11 @@ func (b *builder) row(in input, set []int32) (int32, error) {
 		b.entries += len(r.Clauses[op]) + len(r.Allows[op])
 	}
 	if b.entries += len(r.Protects); b.entries > maxRowEntries {
-		return 0, &LimitError{What: "candidates in all rows", Figure: maxRowEntries, Limit: maxRowEntries, More: true}
+		return 0, &LimitError{What: "candidates in all rows", Figure: maxRowEntries, Limit: maxRowEntries, More: true, automaton: true}
 	}
 	i := int32(len(b.img.Rows))
 	if i > 0xFFFF {
-		return 0, &LimitError{What: "rows", Figure: int(i), Limit: 0xFFFF}
+		return 0, &LimitError{What: "rows", Figure: int(i), Limit: 0xFFFF, automaton: true}
 	}
 	b.rows[key] = i
 	b.img.Rows = append(b.img.Rows, r)
@@ -97,7 +99,7 @@ func (b *builder) objectRow(in input, set []int32) Row {
 	var r Row
 	kind := in.kind
 	for _, id := range set {
-		if kind == Path && in.floats != b.floats(id) {
+		if kind == Path && in.group != b.groups[id] {
 			continue // any, which is there for the targets alone
 		}
 		u := b.uses[id]
@@ -170,7 +172,7 @@ func (b *builder) excused(targets targetSet, in input, set []int32) bool {
 		if endpoint != (b.patterns[t.id].Kind == ir.Endpoint) || t.not && endpoint && (in.kind == Host) != t.host {
 			continue
 		}
-		if in.kind == Path && in.floats != b.floats(t.id) {
+		if in.kind == Path && in.group != b.groups[t.id] {
 			continue // it is decided where the target's pattern is
 		}
 		if _, holds := slices.BinarySearch(set, t.id); holds != t.not {

@@ -57,6 +57,7 @@ func (b *builder) id(p ir.Pattern) int32 {
 		id = int32(len(b.patterns))
 		b.ids[p] = id
 		b.patterns = append(b.patterns, p)
+		b.groups = append(b.groups, b.newGroup(p))
 		b.uses = append(b.uses, &use{})
 	}
 	return id
@@ -217,7 +218,7 @@ func (b *builder) atRunTime(c *ir.Clause) bool {
 		return len(c.Unless.Targets) > 0
 	}
 	return slices.ContainsFunc(c.Unless.Targets, func(t ir.Target) bool {
-		return t.Pattern.Host || c.Pattern.Host || b.split && floating(t.Pattern) != floating(c.Pattern)
+		return t.Pattern.Host || c.Pattern.Host || c.Op < ir.Connect && b.groups[b.id(t.Pattern)] != b.groups[b.id(c.Pattern)]
 	})
 }
 
