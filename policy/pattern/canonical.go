@@ -47,7 +47,16 @@ func prepare(text string) ([]string, error) {
 	if err := shellish(text); err != nil {
 		return nil, err
 	}
-	return expand(text)
+	alternatives, err := expand(text)
+	if len(alternatives) < 2 {
+		return alternatives, err
+	}
+	for _, a := range alternatives {
+		if err := shellish(a); err != nil && a != "" {
+			return nil, err
+		}
+	}
+	return alternatives, nil
 }
 
 // shellish refuses what only a shell would expand: such a pattern would be

@@ -261,6 +261,7 @@ var errNotNumeric = errors.New("not an address")
 
 // hostName reads a glob over host names. Its asterisks match dots as well.
 func hostName(host string) (string, [][]Elem, error) {
+	dots := strings.Contains(host, "..")
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	for _, c := range host {
 		switch {
@@ -270,7 +271,7 @@ func hostName(host string) (string, [][]Elem, error) {
 			return "", nil, errorf(BadAddress, "", "%q is neither an address nor a host name", host)
 		}
 	}
-	if host == "" || strings.HasPrefix(host, ".") || strings.Contains(host, "..") {
+	if host == "" || strings.HasPrefix(host, ".") || dots {
 		return "", nil, errorf(BadAddress, `for all hosts of a domain write "*.DOMAIN"`, "the host name %q has an empty part", host)
 	}
 	globs, err := Glob(host, Token)
