@@ -224,7 +224,7 @@ func (p *parser) newName(what string) Name {
 		p.fail(what)
 	}
 	t := p.advance()
-	if reserved(t.text) {
+	if reserved(t.text) && p.tok.kind != tokColon { // `rule block:` is clear
 		p.errs = append(p.errs, p.text.New(diag.ReservedWord, t.span, "%q is a word of the language and cannot be %s", t.text, what))
 	}
 	return p.name(t)
