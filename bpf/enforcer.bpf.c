@@ -20,7 +20,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "exec.bpf.c"
+#include "socket.bpf.c"
 #include "file.bpf.c"
 #include "names.bpf.c"
-#include "socket.bpf.c"
 #include "task.bpf.c"

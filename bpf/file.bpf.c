@@ -226,6 +226,8 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 		return membership == REFUSED;
 	if (inode_type(inode) == S_IFIFO)
 		through_pipe(&act, inode, mask);
+	if (inode_type(inode) == S_IFSOCK && mask & MAY_WRITE)
+		return on_socket_write(file);
 	if (inode_type(inode) != S_IFREG || is_internal(BPF_CORE_READ(file, f_path.mnt)) ||
 	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
 		return false;

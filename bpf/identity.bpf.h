@@ -8,6 +8,7 @@
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFIFO 0010000
+#define S_IFSOCK 0140000
 
 /* Set by overlayfs on the second open, of the file in the layer below, which is
  * no act of the program's; user space cannot set it. */

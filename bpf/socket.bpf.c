@@ -169,6 +169,19 @@ static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr
 }
 TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (sock, message))
 
+/* Until 6.5 sendfile and splice reach a socket without the hook of sending, but ask for
+ * the permission to write to its file. */
+static __always_inline bool on_socket_write(struct file *file)
+{
+	struct socket *sock = BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct address address = {};
+
+	return bpf_core_field_exists(struct proto_ops___sendpage, sendpage) && is_inet(family) &&
+	       from_peer(&address, sk, family) && judge_send(sk, &address, true);
+}
+
 #define UNIX_NAME_SIZE 108 /* sun_path */
 
 /* abstract_row takes a Unix socket's abstract name as "@" and the name, with "@" for

@@ -129,6 +129,12 @@ struct file {
 	unsigned int f_flags;
 	struct inode *f_inode;
 	struct path f_path;
+	void *private_data;
+};
+
+/* Until 6.5. */
+struct proto_ops___sendpage {
+	void *sendpage;
 };
 
 struct iattr {

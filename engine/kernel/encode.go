@@ -34,6 +34,9 @@ func encode(image *dfa.Image) (*tables, error) {
 	if states*256 != len(image.Next) || states == 0 || len(image.RowOf) != states {
 		return nil, errors.New("encode the policy: its automaton is not whole")
 	}
+	if what := unenforced(image); what != "" {
+		return nil, fmt.Errorf("encode the policy: the engine does not enforce %s", what)
+	}
 	t := &tables{head: bpf.EnforcerImage{
 		FdOps:    descriptorOps(image),
 		Marks:    number(marks(image)),
@@ -63,6 +66,39 @@ func encode(image *dfa.Image) (*tables, error) {
 		t.encodeRow(image, &image.Rows[i])
 	}
 	return t, nil
+}
+
+// unenforced names what the programs do not look at. The compiler has refused it with
+// its position; here nothing gets past.
+func unenforced(image *dfa.Image) string {
+	switch {
+	case len(image.More) > 0:
+		return "policies of more than one automaton"
+	case len(image.Defaults) > 0:
+		return "defaults"
+	case len(image.Protects) > 0:
+		return "protected paths"
+	case image.Integrity != 0:
+		return "endorse"
+	}
+	for i := range image.Clauses {
+		if effect := image.Clauses[i].Effect; effect == ir.Allow || effect == ir.Ask {
+			return "allow and ask"
+		}
+		if image.Clauses[i].UnlessModified || image.Clauses[i].UnlessUnmodified {
+			return "target modified"
+		}
+	}
+	for i := range image.Rows {
+		row := &image.Rows[i]
+		if row.Declassify|row.Endorse != 0 {
+			return "declassify and endorse"
+		}
+		if len(row.Clauses[ir.Bind])+len(row.Clauses[ir.Recv]) > 0 {
+			return "bind and recv"
+		}
+	}
+	return ""
 }
 
 func (t *tables) encodeStates(image *dfa.Image, states int) error {
