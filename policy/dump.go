@@ -62,14 +62,14 @@ func (d *dumper) program() {
 		d.line("label %d %s layer %d%s", i, l.Name, l.Layer, when(l.Integrity, " integrity"))
 	}
 	for _, s := range g.Sources {
-		d.line("source %s = %s %s", g.Labels[s.Label].Name, s.Pattern.Kind, patternText(s.Pattern))
+		d.line("source %s = %s %s", d.label(s.Label), s.Pattern.Kind, patternText(s.Pattern))
 	}
 	for _, t := range g.Transforms {
 		verb := "declassify"
 		if t.Endorse {
 			verb = "endorse"
 		}
-		d.line("%s %s by %s", verb, g.Labels[t.Label].Name, patternText(t.Pattern))
+		d.line("%s %s by %s", verb, d.label(t.Label), patternText(t.Pattern))
 	}
 	for i, l := range g.Lineages {
 		d.line("lineage %d %s", i, patternText(l))
@@ -209,11 +209,22 @@ func (d *dumper) rows() {
 	}
 }
 
+// label returns a label's name, and whose it is where several have that name.
+func (d *dumper) label(i int) string {
+	l := d.p.Program.Labels[i]
+	for j, other := range d.p.Program.Labels {
+		if j != i && other.Name == l.Name {
+			return fmt.Sprintf("%s@%d", l.Name, l.Layer)
+		}
+	}
+	return l.Name
+}
+
 func (d *dumper) labels(set uint64) string {
 	var names []string
-	for i, l := range d.p.Program.Labels {
+	for i := range d.p.Program.Labels {
 		if set>>i&1 == 1 {
-			names = append(names, l.Name)
+			names = append(names, d.label(i))
 		}
 	}
 	return strings.Join(names, " ")
