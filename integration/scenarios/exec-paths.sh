@@ -69,5 +69,8 @@ check "a task in another cgroup: push is denied" 126 "$(cat "$work/workspace/mov
 check "a child of a task in another cgroup: push is denied" 126 "$(cat "$work/workspace/moved-child" 2>&1)"
 check "a task in another cgroup: status runs" 0 "$(cat "$work/workspace/moved-status" 2>&1)"
 
+docker restart -t 0 exec-paths > /dev/null
+check_match "after docker restart: push is denied" 'not permitted' "$(run_inside exec-paths git -C repo push origin main)"
+check_match "after docker restart: feedback answers" 'no-push' "$(run_inside exec-paths /run/actplane/bin/actplane-guest feedback --all)"
 check "nothing was pushed" "" "$(git --git-dir "$work/workspace/remote.git" for-each-ref)"
 exit "$failed"

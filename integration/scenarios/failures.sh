@@ -106,7 +106,7 @@ restore_binaries
 check "after all that a container starts" 0 "$(protected --rm --label "dev.actplane.policy=$good" bb true > /dev/null 2>&1; echo $?)"
 check_nothing_left "nothing is left of broken engines" "$work/before"
 
-# A hundred in a row, of mixed kinds, several at a time: 20 by Docker, which is slow
+# A hundred in a row, of mixed kinds, several at a time: 10 by Docker, which is slow
 # on an emulated machine, the others by the runtime as Docker calls it.
 container=$(docker create bb true)
 mkdir "$work/rootfs"
@@ -139,7 +139,7 @@ fail_by_runtime() {
 python3 - "$work" "$broken" "$good" <<'PYTHON'
 import json, os, sys
 work, broken, good = sys.argv[1:]
-for number in range(1, 81):
+for number in range(1, 91):
     spec = json.load(open(f"{work}/config.json"))
     kind = number % 5
     spec["process"].update(terminal=False, args=["/no/such/program" if kind == 4 else "true"])
@@ -153,19 +153,19 @@ for number in range(1, 81):
     json.dump(spec, open(f"{work}/bundle-{number}/config.json", "w"))
 PYTHON
 
-docker_starts=20
+docker_starts=10
 [ -z "${ACTPLANE_SOAK:-}" ] || docker_starts=100
 for number in $(seq "$docker_starts"); do
   fail_by_docker "$number" &
   [ $((number % 4)) != 0 ] || wait
 done
-for number in $(seq 80); do
+for number in $(seq 90); do
   fail_by_runtime "$number" &
   [ $((number % 4)) != 0 ] || wait
 done
 wait
 rmdir /sys/fs/cgroup/failures
 check "failures by Docker with 125" "$docker_starts" "$(grep -cx 125 "$work/statuses")"
-check "failures by the runtime with an error record" 80 "$(wc -l < "$work/records")"
+check "failures by the runtime with an error record" 90 "$(wc -l < "$work/records")"
 check_nothing_left "nothing is left of 100 failures" "$work/before"
 exit "$failed"

@@ -97,7 +97,7 @@ for name in b runc host; do
     "$(on $name 'cat /volume/copy > /volume/taken-'$name' && cat /volume/taken-'$name' /volume/secret > /volume/out/'$name'; echo $?')"
 done
 check_match "c: the copy is clean, the secret is its own too" '^0.*write error: Operation not permitted' \
-  "$(on c 'cat /volume/copy > /volume/out/c; echo $?; cat /volume/secret > /volume/out/c')"
+  "$(on c 'exec 2>&1; cat /volume/copy > /volume/out/c; echo $?; cat /volume/secret > /volume/out/c')"
 
 # Events and feedback: each knows only its own.
 check_match "events of a" 'a-program' "$(actplane events isolation-a)"
