@@ -54,7 +54,8 @@ ACTS = {
     "take its descriptor": take_descriptor,
     "look at its program": lambda pid: os.readlink(f"/proc/{pid}/exe"),
     "open its program": lambda pid: os.close(os.open(f"/proc/{pid}/exe", os.O_RDONLY)),
-    "list its descriptors": lambda pid: os.listdir(f"/proc/{pid}/fd"),
+    "see its files": lambda pid: os.readlink(f"/proc/{pid}/fd/0"),
+    "open its files": lambda pid: os.close(os.open(f"/proc/{pid}/fd/0", os.O_RDONLY)),
     "enter its root": lambda pid: os.listdir(f"/proc/{pid}/root/"),
     "read its environment": lambda pid: open(f"/proc/{pid}/environ").read(),
 }
