@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/actplane/actplane/policy"
+)
+
+func fmtCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "fmt",
+		Usage:     "write policy files in their canonical form",
+		ArgsUsage: "FILE…",
+		Description: "Rewrites each file that is not in canonical form and prints its name. Comments stay, and so\n" +
+			"does the meaning: the compiled policy is compared before a file is written. A file with errors\n" +
+			"is reported and left as it is, with exit status 1.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "check", Usage: "write nothing; the exit status is 1 when a file is not in canonical form"},
+			&cli.BoolFlag{Name: "stdout", Usage: "print the result and leave the files as they are"},
+		},
+		Action: formatFiles,
+	}
+}
+
+func formatFiles(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usageError("fmt: name a policy file, such as actplane.yaml")
+	}
+	if c.Bool("check") && c.Bool("stdout") {
+		return usageError("fmt: --check and --stdout exclude each other")
+	}
+	bad := false
+	for _, name := range c.Args().Slice() {
+		good, err := formatFile(c, name)
+		if err != nil {
+			return err
+		}
+		bad = bad || !good
+	}
+	if bad {
+		return &failure{code: exitDiagnostics}
+	}
+	return nil
+}
+
+// formatFile does one file, and tells whether there is nothing to complain of.
+func formatFile(c *cli.Context, name string) (bool, error) {
+	text, err := readPolicy(name)
+	if err != nil {
+		return false, environmentError("read policy: %v", err)
+	}
+	out, list := policy.Format(name, text)
+	if list.Errors() > 0 {
+		if err := list.WriteText(c.App.ErrWriter); err != nil {
+			return false, environmentError("print diagnostics: %v", err)
+		}
+		return false, nil
+	}
+	changed := !bytes.Equal(text, out)
+	switch {
+	case c.Bool("stdout"):
+		_, err = c.App.Writer.Write(out)
+	case changed:
+		if !c.Bool("check") {
+			if err := rewriteFile(name, out); err != nil {
+				return false, environmentError("write policy: %v", err)
+			}
+		}
+		_, err = fmt.Fprintln(c.App.Writer, name)
+	}
+	if err != nil {
+		return false, environmentError("print result: %v", err)
+	}
+	return !changed || !c.Bool("check"), nil
+}
+
+// rewriteFile gives a file another content at once: who reads it meanwhile gets the
+// one or the other whole. Mode and owner stay, and a symbolic link stays one.
+func rewriteFile(name string, content []byte) error {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%q is no regular file", name)
+	}
+	uid, gid := -1, -1
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Getuid() {
+		uid, gid = int(owner.Uid), int(owner.Gid)
+	}
+	return replaceFile(name, content, info.Mode(), uid, gid)
+}
