@@ -7,6 +7,7 @@
 #define SIGNAL_GROUP_EXIT 4
 #define CLONE_THREAD 0x10000
 #define CLONE_INTO_CGROUP 0x200000000UL
+#define PTRACE_MODE_ATTACH 2
 #define PTRACE_MODE_NOAUDIT 4
 
 /*
@@ -118,7 +119,8 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 	if (!other || other->scope != act.slot || other->generation != act.generation ||
 	    other->flags & PROCESS_SETUP)
 		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
-	if (mode & PTRACE_MODE_NOAUDIT) { /* nobody meant to: a look at /proc/PID/stat */
+	/* A look at what /proc tells of all processes is nothing to report. */
+	if (mode & PTRACE_MODE_NOAUDIT || !(mode & PTRACE_MODE_ATTACH)) {
 		release(&act);
 		return denied(&act);
 	}

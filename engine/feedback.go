@@ -54,7 +54,7 @@ func (i *inside) Status() feedback.Status {
 	out := feedback.Status{
 		ID: r.ID, Enforcing: r.State == enforcing && r.Slot != nil, Tier: string(i.engine.config.Kernel.Tier()),
 		Mode: r.Mode, Since: r.Attached,
-		Degraded: append(append([]string{}, r.Degraded...), i.engine.degraded()...),
+		Degraded: append(r.troubles(stats), i.engine.degraded()...),
 		Denied:   stats.Denied, Notified: stats.Notified, LostEvents: stats.Lost,
 	}
 	for _, document := range i.Policy() {

@@ -184,6 +184,15 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 			out.Processes = uint32(len(pids))
 		}
 	}
-	out.Degraded = append(append(out.Degraded, r.Degraded...), problems...)
+	out.Degraded = append(append(out.Degraded, r.troubles(stats)...), problems...)
 	return out
+}
+
+// troubles are the sentences that tell what is wrong with a scope.
+func (r *record) troubles(stats kernel.Stats) []string {
+	troubles := append([]string{}, r.Degraded...)
+	if stats.Starved > 0 {
+		troubles = append(troubles, fmt.Sprintf("%d operations were refused, without a record, because the kernel had no memory to decide on them", stats.Starved))
+	}
+	return troubles
 }

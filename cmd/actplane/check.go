@@ -127,7 +127,11 @@ func printChecked(c *cli.Context, results []checked, format string) error {
 		if r.policy == nil || c.Bool("strict") && len(r.diags) > 0 {
 			continue
 		}
-		_, err := fmt.Fprintf(c.App.Writer, "%s: ok, %s, %s, %s\n", r.name,
+		verdict := "ok"
+		if n := len(policy.Unenforced(r.policy.Program)); n > 0 {
+			verdict = fmt.Sprintf("valid, but this version does not enforce it and refuses to start a container with it (%s)", count(n, "place"))
+		}
+		_, err := fmt.Fprintf(c.App.Writer, "%s: %s, %s, %s, %s\n", r.name, verdict,
 			count(len(r.policy.Program.Rules), "rule"), count(len(r.policy.Program.Clauses), "clause"),
 			count(len(r.policy.Image.RowOf), "automaton state"))
 		if err != nil {

@@ -119,6 +119,10 @@ func (b *builder) gate(e ir.Event, ref GateRef) {
 	u := b.use(e.Pattern)
 	u.gates = append(u.gates, gateUse{e.Op, ref})
 	b.needs(e.Op)
+	if e.Op == ir.Write { // a file that was appended to has changed
+		u.gates = append(u.gates, gateUse{ir.Append, ref})
+		b.needs(ir.Append)
+	}
 }
 
 // defaults makes the image's defaults, the strictest first.
