@@ -59,7 +59,7 @@ test: ## everything native, and one kernel in the VM on both tiers (KERNEL=6.12)
 	integration/vm/test $(KERNEL)
 
 test-all: ## everything native with the race detector, and every kernel
-	RACE=1 integration/vm/test 6.1 6.12 new 5.10
+	RACE=1 WHOLE=1 integration/vm/test 6.1 6.12 new 5.10
 
 bench: ## decisions and the event pipeline, natively
 	go test -run='^$$' -bench=. -benchmem ./...

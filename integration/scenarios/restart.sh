@@ -5,6 +5,7 @@
 # gets through before, during and after it; the next daemon takes over what runs. A
 # daemon that is killed while containers start leaves none of them without policy.
 . "$(dirname "$0")/lib/checks.sh"
+# lsm: bpf
 # shellcheck source=lib/snapshot.sh
 . "$LIB/snapshot.sh"
 work=$(mktemp -d)
