@@ -4,8 +4,8 @@
 # kill -9 of the daemon lifts no policy: not one of thousands of forbidden operations
 # gets through before, during and after it; the next daemon takes over what runs. A
 # daemon that is killed while containers start leaves none of them without policy.
-. "$(dirname "$0")/lib/checks.sh"
 # lsm: bpf
+. "$(dirname "$0")/lib/checks.sh"
 # shellcheck source=lib/snapshot.sh
 . "$LIB/snapshot.sh"
 work=$(mktemp -d)
