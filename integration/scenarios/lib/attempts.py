@@ -15,7 +15,7 @@ import traceback
 libc = ctypes.CDLL(None, use_errno=True)
 OTHER = 255
 # What went past the policy and then could not be done anyway.
-UNSUPPORTED = ("EOPNOTSUPP", "EAFNOSUPPORT")
+UNSUPPORTED = ("ENOTSUP", "EAFNOSUPPORT")
 
 
 def syscall(number, *args):

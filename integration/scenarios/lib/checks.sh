@@ -47,8 +47,11 @@ eventually() {
 # to its end, which it tells with "done".
 relay() {
   grep -E '^(ok|not ok|skip) ' "$1"
-  # shellcheck disable=SC2034
-  if grep -q '^not ok ' "$1"; then failed=1; fi
+  if grep -q '^not ok ' "$1"; then
+    # shellcheck disable=SC2034
+    failed=1
+    grep -vE '^(ok|not ok|skip) |^done$' "$1" | tail -n 40 | sed 's/^/  /'
+  fi
   grep -qx 'done' "$1" || fail "$(basename "$1" .log) comes to its end" "$(tail -n 5 "$1")"
 }
 
