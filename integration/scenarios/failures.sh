@@ -3,8 +3,8 @@
 #
 # What cannot be put under policy does not start: exit code 125, one sentence with
 # what to do, and nothing is left behind, also after a hundred such failures.
-. "$(dirname "$0")/lib/checks.sh"
 # lsm: bpf
+. "$(dirname "$0")/lib/checks.sh"
 # shellcheck source=lib/snapshot.sh
 . "$LIB/snapshot.sh"
 work=$(mktemp -d)
