@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -104,6 +105,9 @@ func Reason(err error) string {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it does not answer in time"
+	}
+	if errors.Is(err, ttrpc.ErrClosed) {
+		return `it has ended meanwhile; try again, or run "actplane doctor"`
 	}
 	return err.Error()
 }

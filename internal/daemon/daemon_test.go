@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/daemon/daemontest"
@@ -258,6 +261,21 @@ func TestMessage(t *testing.T) {
 	} {
 		if got := message(line); got != want {
 			t.Errorf("%q: %q instead of %q", line, got, want)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{status.Error(codes.NotFound, `scope "x" is not prepared`), `scope "x" is not prepared`},
+		{context.DeadlineExceeded, "it does not answer in time"},
+		{fmt.Errorf("call: %w", ttrpc.ErrClosed), `it has ended meanwhile; try again, or run "actplane doctor"`},
+	} {
+		if got := Reason(test.err); got != test.want {
+			t.Errorf("Reason(%v) = %q, want %q", test.err, got, test.want)
 		}
 	}
 }
