@@ -129,19 +129,19 @@ func (f *formatter) block(b policyBlock) diag.List {
 	if list.Errors() > 0 {
 		return list
 	}
-	if printed == "" {
-		return nil
-	}
 	line := f.text.Pos(f.content(b.value)).Line - 1 // of the | or >
 	head, number := header(f.lines[line])
-	out := []string{head}
-	for _, l := range strings.Split(strings.TrimSuffix(printed, "\n"), "\n") {
+	out, end := []string{head}, line+1
+	if printed != "" {
+		end = f.blockEnd(end, b.key.Column, number)
+	}
+	for l := range strings.Lines(printed) {
+		l = strings.TrimSuffix(l, "\n")
 		if l != "" {
 			l = strings.Repeat(" ", b.key.Column+1) + l
 		}
 		out = append(out, l)
 	}
-	end := f.blockEnd(line+1, b.key.Column, number)
 	f.outdent(end, b.key.Column)
 	f.replaced = append(f.replaced, replacement{line, end, out})
 	return nil

@@ -70,6 +70,9 @@ func formatted(t *testing.T, in []byte) []byte {
 	if a, b := bytes.Count(in, []byte("#")), bytes.Count(got, []byte("#")); a != b {
 		t.Fatalf("%d # became %d:\n%s\n%s", a, b, in, got)
 	}
+	if form, _ := canonical("f", in); !bytes.Equal(form, got) {
+		t.Fatalf("the form would change the program:\n%s\nof\n%s", form, in)
+	}
 	again, list := Format("f", got)
 	if list.Errors() > 0 || !bytes.Equal(got, again) {
 		t.Fatalf("formatting again changes it (%v):\n%s\nof\n%s", list, cmp.Diff(string(got), string(again)), in)
