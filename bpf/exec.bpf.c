@@ -232,8 +232,10 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 	if (membership != INSIDE)
 		return membership == REFUSED;
 	thread = thread_state();
-	if (!thread)
+	if (!thread) {
+		count_starved(&act);
 		return true;
+	}
 	if (BPF_CORE_READ(bprm, interp) == BPF_CORE_READ(bprm, filename))
 		thread->exec.levels = 0;
 	if (in_setup(&act) && !leaves_setup(&act))
@@ -404,6 +406,7 @@ static __always_inline void exec_happened(struct linux_binprm *bprm, u64 argv)
 		return;
 	thread = thread_state();
 	if (membership == REFUSED || !thread || !acquire(&act)) {
+		count_starved(&act);
 		bpf_send_signal(SIGKILL);
 		return;
 	}
