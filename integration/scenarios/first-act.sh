@@ -89,11 +89,11 @@ for number in $(seq 0 49); do
   if grep -qiE 'operation not permitted' "$work/log/$number" && ! grep -qx 'status 0' "$work/log/$number"; then
     denied=$((denied + 1))
   else
-    fail "start $number is denied" "$(cat "$work/log/$number")"
+    echo "start $number: $(tail -n 3 "$work/log/$number")"
   fi
 done
-check "denied of 50 starts" 50 "$denied"
-check "nothing was written" "" "$(ls "$work/out")"
+check_strictly "denied of 50 starts" 50 "$denied"
+check_strictly "nothing was written" "" "$(ls "$work/out")"
 check_that "no passwd was read" test -z "$(grep -l 'root:' "$work"/log/*)"
 check "a permitted first act" 0 "$(docker run --rm --runtime actplane --network none --label "dev.actplane.policy=$(cat "$work/policy")" bb true > /dev/null 2>&1; echo $?)"
 eventually 20 test "$(scope_count)" = 0
