@@ -36,6 +36,10 @@ func tryProgram() error {
 		progFlags: unix.BPF_F_SLEEPABLE,
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	// The verifier gives up when a signal comes, such as those by which Go preempts.
+	for tries := 0; errno == unix.EAGAIN && tries < 100; tries++ {
+		fd, _, errno = unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	}
 	runtime.KeepAlive(&code)
 	runtime.KeepAlive(&license)
 	if errno != 0 {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"path"
+	"strings"
+
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/pattern"
+)
+
+// event has one subject and one object: section 4.
+type event struct {
+	op   ir.Op
+	path string // full: absolute, symbolic links resolved
+	file *file  // nil for endpoints
+	// invoked is the base name by which a program is run: it is tried as well as
+	// the resolved one.
+	invoked string
+	argv    []string
+	peer    *endpoint // nil for files
+	// unresolved: the path "counts as matching every pattern of a block, ask or kill
+	// clause of that operation, and no pattern of an allow".
+	unresolved bool
+	// moved and to are a directory that is renamed: the event stands for all that is
+	// below it, and patterns that treat both places alike don't match.
+	moved, to string
+	in        uint64 // the labels that it would bring in
+}
+
+// names says by which names of a program a pattern is tried.
+type names uint8
+
+const (
+	// either is for what denies, sources and what makes gates stale.
+	either names = iota
+	// resolved is for what only opens: allow, targets, gates, lineage, transforms;
+	// for anyone can make a symbolic link.
+	resolved
+)
+
+// named tells whether a pattern names the event's object.
+func (e *event) named(p ir.Pattern, by names) bool {
+	switch {
+	case e.peer != nil:
+		return p.Kind == ir.Endpoint && e.peer.matches(p)
+	case p.Kind == ir.Endpoint:
+		return false
+	case e.unresolved:
+		return by == either
+	case e.moved != "":
+		return by == either && movedApart(p, e.moved, e.to)
+	}
+	if is, _ := device(e.path); is && e.op != ir.Exec {
+		return !p.Any && namesLiterally(p.Text, e.path)
+	}
+	if p.Any {
+		return true
+	}
+	if p.Kind == ir.ExecProgram && !strings.Contains(p.Text, "/") {
+		return Match(p.Text, path.Base(e.path), pattern.Name) ||
+			by == either && e.invoked != "" && Match(p.Text, e.invoked, pattern.Name)
+	}
+	return Match(p.Text, e.path, pattern.Path)
+}
+
+func namesLiterally(glob, name string) bool {
+	for _, g := range expandGlob(glob) {
+		if g == pattern.Literal(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// argsMatch: "argv tokens, in this order, gaps allowed; globs". argv[0] is no
+// token.
+func (e *event) argsMatch(globs []string) bool {
+	rest := e.argv
+	if len(rest) > 0 {
+		rest = rest[1:]
+	}
+	for _, glob := range globs {
+		for {
+			if len(rest) == 0 {
+				return false
+			}
+			token := rest[0]
+			rest = rest[1:]
+			if Match(glob, token, pattern.Token) {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// is tells whether the event is one that a gate names.
+func (e *event) is(g ir.Event, by names) bool {
+	return g.Op == e.op && e.named(g.Pattern, by) && e.argsMatch(g.Args)
+}
+
+// String is the event for people.
+func (e *event) String() string {
+	switch {
+	case e.peer != nil:
+		return e.op.String() + " " + e.peer.key
+	case e.moved != "":
+		return e.op.String() + " what is below " + e.moved + " (moved to " + e.to + ")"
+	case e.op == ir.Exec && len(e.argv) > 1:
+		return "exec " + e.path + " " + strings.Join(e.argv[1:], " ")
+	}
+	return e.op.String() + " " + e.path
+}
+
+// pathSources are the labels of file sources that name a path.
+func (s *Scope) pathSources(name string) (labels uint64) {
+	e := event{op: ir.Read, path: name}
+	for _, src := range s.program.Sources {
+		if src.Pattern.Kind == ir.File && e.named(src.Pattern, either) {
+			labels |= 1 << src.Label
+		}
+	}
+	return labels
+}
+
+// sources are the labels that the event's object has by its name, and for an exec
+// those of the program: "σ(f) ∪ exec sources of f".
+func (s *Scope) sources(e *event) (labels uint64) {
+	for _, src := range s.program.Sources {
+		if (src.Pattern.Kind != ir.ExecProgram || e.op == ir.Exec) && e.named(src.Pattern, either) {
+			labels |= 1 << src.Label
+		}
+	}
+	return labels
+}
