@@ -47,7 +47,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	app := newApp()
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
-	err := app.Run(args)
+	err := app.Run(arrange(app, args))
 	if err == nil {
 		return 0
 	}
@@ -61,7 +61,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		code = coder.ExitCode()
 	}
 	if text != "" {
-		fmt.Fprintf(stderr, "actplane: %s\n", text)
+		fmt.Fprintf(stderr, "actplane: %s\n", cleanLines(text))
 	}
 	return code
 }

@@ -20,9 +20,9 @@ func checkCommand() *cli.Command {
 		Usage:     "check policy files",
 		ArgsUsage: "FILE…",
 		Description: "Compiles each file by itself and reports everything that is wrong with it, and warns of\n" +
-			"what this version's engine cannot enforce: it refuses a container with such a policy. The\n" +
-			"exit status is 0 when all files are valid, 1 when one is not, 2 for a wrong command line and\n" +
-			"3 when a file cannot be read.",
+			"what this version's engine cannot enforce: it refuses a container with such a policy. A FILE\n" +
+			"that is called - is standard input. The exit status is 0 when all files are valid, 1 when one\n" +
+			"is not, 2 for a wrong command line and 3 when a file cannot be read.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "strict", Usage: "let warnings fail too, and what cannot be enforced"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of what is reported: text or json"},
@@ -51,8 +51,11 @@ func check(c *cli.Context) error {
 		return usageError("check: name a policy file, such as actplane.yaml")
 	}
 	var results []checked
+	if err := inputOnce(c); err != nil {
+		return err
+	}
 	for _, name := range c.Args().Slice() {
-		r, err := checkFile(name, policy.Options{Workspace: c.String("workspace")}, c.Bool("strict"))
+		r, err := checkFile(c, name, policy.Options{Workspace: c.String("workspace")}, c.Bool("strict"))
 		if err != nil {
 			return err
 		}
@@ -69,21 +72,22 @@ func check(c *cli.Context) error {
 	return nil
 }
 
-func checkFile(name string, opts policy.Options, strict bool) (checked, error) {
-	p, diags, err := compileFile(name, opts)
+func checkFile(c *cli.Context, name string, opts policy.Options, strict bool) (checked, error) {
+	p, diags, err := compileFile(c, name, opts)
 	if err != nil || p == nil {
-		return checked{name: name, diags: diags}, err
+		return checked{name: inputName(name), diags: diags}, err
 	}
 	// What one line says about the language comes before what it says about engines.
-	return checked{name: name, policy: p, diags: slices.Concat(p.Warnings, notEnforced(p.Unenforced, strict)).Tidy()}, nil
+	return checked{name: inputName(name), policy: p, diags: slices.Concat(p.Warnings, notEnforced(p.Unenforced, strict)).Tidy()}, nil
 }
 
 // compileFile reads and compiles a file; without a policy it has errors.
-func compileFile(name string, opts policy.Options) (*policy.Policy, diag.List, error) {
-	text, err := readPolicy(name)
+func compileFile(c *cli.Context, name string, opts policy.Options) (*policy.Policy, diag.List, error) {
+	text, err := readInput(c, name)
 	if err != nil {
-		return nil, nil, environmentError("read policy: %v", err)
+		return nil, nil, err
 	}
+	name = inputName(name)
 	p, err := policy.Compile([]policy.Document{{Name: name, Text: text}}, opts)
 	var diags diag.List
 	switch {
@@ -118,7 +122,7 @@ func printChecked(c *cli.Context, results []checked, format string) error {
 		for _, r := range results {
 			all = append(all, r.diags...)
 		}
-		return all.WriteJSON(c.App.Writer)
+		return writeJSON(c.App.Writer, all, "  ")
 	}
 	for _, r := range results {
 		if err := r.diags.WriteText(c.App.ErrWriter); err != nil {
@@ -131,7 +135,7 @@ func printChecked(c *cli.Context, results []checked, format string) error {
 		if n := len(policy.Unenforced(r.policy.Program)); n > 0 {
 			verdict = fmt.Sprintf("valid, but this version does not enforce it and refuses to start a container with it (%s)", count(n, "place"))
 		}
-		_, err := fmt.Fprintf(c.App.Writer, "%s: %s, %s, %s, %s\n", r.name, verdict,
+		_, err := fmt.Fprintf(c.App.Writer, "%s: %s, %s, %s, %s\n", clean(r.name), verdict,
 			count(len(r.policy.Program.Rules), "rule"), count(len(r.policy.Program.Clauses), "clause"),
 			count(len(r.policy.Image.RowOf), "automaton state"))
 		if err != nil {

@@ -16,8 +16,8 @@ func compileCommand() *cli.Command {
 		Usage:     "compile a policy file and show what became of it",
 		ArgsUsage: "FILE",
 		Description: "Prints the size of the compiled policy and, with --dump, the program and all that the\n" +
-			"automaton distinguishes, in a text that is the same for the same file. The exit status is\n" +
-			"as with check.",
+			"automaton distinguishes, in a text that is the same for the same file. A FILE that is called -\n" +
+			"is standard input. The exit status is as with check.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "dump", Usage: "print the program and its rows"},
 			&cli.StringFlag{Name: "workspace", Usage: "the `DIRECTORY` in the container where relative patterns begin, if the file names none"},
@@ -33,8 +33,7 @@ func compilePolicy(c *cli.Context) error {
 	if w := c.String("workspace"); w != "" && w[0] != '/' {
 		return usageError("compile: --workspace is an absolute path in the container, not %q", w)
 	}
-	name := c.Args().First()
-	p, diags, err := compileFile(name, policy.Options{Workspace: c.String("workspace")})
+	p, diags, err := compileFile(c, c.Args().First(), policy.Options{Workspace: c.String("workspace")})
 	if err != nil {
 		return err
 	}

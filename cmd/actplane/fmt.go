@@ -21,7 +21,8 @@ func fmtCommand() *cli.Command {
 		ArgsUsage: "FILE…",
 		Description: "Rewrites each file that is not in canonical form and prints its name. Comments stay, and so\n" +
 			"does the meaning: the compiled policy is compared before a file is written. A file with errors\n" +
-			"is reported and left as it is, with exit status 1.",
+			"is reported and left as it is, with exit status 1. A FILE that is called - is standard\n" +
+			"input: its canonical form is printed.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "check", Usage: "write nothing; the exit status is 1 when a file is not in canonical form"},
 			&cli.BoolFlag{Name: "stdout", Usage: "print the result and leave the files as they are"},
@@ -36,6 +37,9 @@ func formatFiles(c *cli.Context) error {
 	}
 	if c.Bool("check") && c.Bool("stdout") {
 		return usageError("fmt: --check and --stdout exclude each other")
+	}
+	if err := inputOnce(c); err != nil {
+		return err
 	}
 	bad := false
 	for _, name := range c.Args().Slice() {
@@ -53,11 +57,11 @@ func formatFiles(c *cli.Context) error {
 
 // formatFile does one file, and tells whether there is nothing to complain of.
 func formatFile(c *cli.Context, name string) (bool, error) {
-	text, err := readPolicy(name)
+	text, err := readInput(c, name)
 	if err != nil {
-		return false, environmentError("read policy: %v", err)
+		return false, err
 	}
-	out, list := policy.Format(name, text)
+	out, list := policy.Format(inputName(name), text)
 	if list.Errors() > 0 {
 		if err := list.WriteText(c.App.ErrWriter); err != nil {
 			return false, environmentError("print diagnostics: %v", err)
@@ -66,7 +70,7 @@ func formatFile(c *cli.Context, name string) (bool, error) {
 	}
 	changed := !bytes.Equal(text, out)
 	switch {
-	case c.Bool("stdout"):
+	case c.Bool("stdout") || name == standardInput && !c.Bool("check"):
 		_, err = c.App.Writer.Write(out)
 	case changed:
 		if !c.Bool("check") {
@@ -74,7 +78,7 @@ func formatFile(c *cli.Context, name string) (bool, error) {
 				return false, environmentError("write policy: %v", err)
 			}
 		}
-		_, err = fmt.Fprintln(c.App.Writer, name)
+		_, err = fmt.Fprintln(c.App.Writer, clean(inputName(name)))
 	}
 	if err != nil {
 		return false, environmentError("print result: %v", err)

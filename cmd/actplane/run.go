@@ -24,9 +24,12 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
+// runCommandName is the command whose arguments are a command of their own.
+const runCommandName = "run"
+
 func runCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "run",
+		Name:      runCommandName,
 		Usage:     "run a command under a policy, without a container",
 		ArgsUsage: "[--] COMMAND [ARG…]",
 		Description: "The command and all that it starts are in a scope of their own, until it ends:\n" +

@@ -35,6 +35,15 @@ func clean(text string) string {
 	return out.String()
 }
 
+// cleanLines is clean for a text of several lines.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = clean(l)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // word is clean text that is told apart from its neighbours: it cannot end its
 // quotation, and its backslashes are no escapes.
 func word(text string) string {

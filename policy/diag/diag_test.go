@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 func TestText(t *testing.T) {
@@ -87,21 +88,35 @@ func TestTidy(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	var b strings.Builder
-	if err := (List(nil)).WriteJSON(&b); err != nil || b.String() != "[]\n" {
-		t.Errorf("no diagnostics: %q, %v", b.String(), err)
-	}
-	b.Reset()
 	text := NewText("f", []byte("<x>"))
-	if err := (List{text.New(MixedAndOr, Span{1, 2}, "m")}).WriteJSON(&b); err != nil {
+	encoded, err := json.Marshal(List{text.New(MixedAndOr, Span{1, 2}, "m")})
+	if err != nil {
 		t.Fatal(err)
 	}
 	var got []map[string]any
-	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
+	if err := json.Unmarshal(encoded, &got); err != nil {
 		t.Fatal(err)
 	}
 	if got[0]["severity"] != "warning" || got[0]["source"] != "<x>" || got[0]["col"] != 2.0 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestVisible: nothing in a diagnostic acts on a terminal, wherever it comes from.
+func TestVisible(t *testing.T) {
+	const acts = "\x1b\x07\x7f\u0085\u009b\u00ad\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\U000e0041"
+	d := NewText("f"+acts, []byte("x"+acts+"y")).New(Unexpected, Span{0, 1}, "m%s", acts).WithHint("h%s", acts)
+	var b strings.Builder
+	if err := (List{d}).WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.String() {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("%U in %q", r, b.String())
+		}
+	}
+	if strings.ContainsAny(d.String()+(List{d}).Error(), acts) {
+		t.Errorf("as an error: %q", d)
 	}
 }
 

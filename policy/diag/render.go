@@ -3,7 +3,6 @@
 package diag
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -25,17 +24,6 @@ func (l List) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// WriteJSON renders the list as one JSON array.
-func (l List) WriteJSON(w io.Writer) error {
-	if l == nil {
-		l = List{}
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(l)
 }
 
 func (d Diagnostic) text(b *strings.Builder) {
@@ -98,7 +86,7 @@ func (d Diagnostic) excerpt() (line string, before, under int) {
 
 // visible keeps what a policy file contains from acting on the terminal.
 func visible(r rune) rune {
-	if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+	if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
 		return '·'
 	}
 	return r
