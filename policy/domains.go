@@ -65,12 +65,12 @@ func (r *reader) domains(t *topReader) {
 			Hint = "add `domains: {session: {bind: [{rule: NAME, mode: locked}]}}`, or write the rules below `policy: |`"
 	}
 	d := domainReader{reader: r, known: map[string]bool{}}
-	r.mapping(t.rules, "rules", d.rule)
+	r.mapping(t.rules, "rules", "rules: {NAME: {ifc: |…}}, with each text below its `ifc: |`", d.rule)
 	if t.domainsKey == nil {
 		return
 	}
 	before := len(r.diags)
-	r.mapping(t.domains, "domains", d.domain)
+	r.mapping(t.domains, "domains", "domains: {session: {bind: [{rule: NAME, mode: locked}]}}", d.domain)
 	if len(d.domains) == 0 && len(r.diags) == before {
 		r.report(diag.EmptyBody, t.domainsKey, "the file has no domain").Hint = "add `session: {bind: [{rule: NAME, mode: locked}]}`"
 	}
@@ -102,7 +102,7 @@ func (r *reader) domains(t *topReader) {
 func (d *domainReader) rule(key, value *yaml.Node) {
 	rule := namedRule{name: key.Value}
 	var bodyKey *yaml.Node
-	d.mapping(value, "a rule of `rules:`", func(k, body *yaml.Node) {
+	d.mapping(value, "a rule of `rules:`", key.Value+":, and the text below `ifc: |` on the next line", func(k, body *yaml.Node) {
 		switch k.Value {
 		case "ifc", "policy":
 			if bodyKey != nil {
@@ -130,7 +130,7 @@ func (d *domainReader) domain(key, value *yaml.Node) {
 	if value.ShortTag() == "!!null" {
 		return // it binds nothing, as {} does
 	}
-	d.mapping(value, "a domain", func(k, v *yaml.Node) {
+	d.mapping(value, "a domain", key.Value+": {bind: [{rule: NAME, mode: locked}]}", func(k, v *yaml.Node) {
 		switch k.Value {
 		case "parent":
 			if _, ok := d.str(v, "a domain's parent"); ok {
@@ -169,7 +169,11 @@ func (d *domainReader) list(n *yaml.Node, what, example string) []*yaml.Node {
 func (d *domainReader) binding(n *yaml.Node) (b binding, ok bool) {
 	var mode *yaml.Node
 	before := len(d.diags)
-	d.mapping(n, "a binding", func(k, v *yaml.Node) {
+	name := n.Value
+	if n.Kind != yaml.ScalarNode {
+		name = "NAME"
+	}
+	d.mapping(n, "a binding", "{rule: "+name+", mode: locked}", func(k, v *yaml.Node) {
 		switch k.Value {
 		case "rule":
 			if _, ok := d.str(v, "the name of a rule"); ok {

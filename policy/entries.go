@@ -40,7 +40,7 @@ func (r *reader) protects(n *yaml.Node) []check.Protect {
 
 func (r *reader) protect(n *yaml.Node) (e check.Protect, ok bool) {
 	there, good := false, true
-	r.mapping(n, "an entry of protect", func(key, value *yaml.Node) {
+	r.mapping(n, "an entry of protect", "{path: \"FILE\", if: LABEL}", func(key, value *yaml.Node) {
 		switch key.Value {
 		case "path":
 			there = true
@@ -87,7 +87,7 @@ func (r *reader) expression(n *yaml.Node) (syntax.Expr, *diag.Text) {
 // feedback reads `feedback:`.
 func (r *reader) feedback(key, n *yaml.Node) *check.Feedback {
 	var out *check.Feedback
-	r.mapping(n, "feedback", func(k, value *yaml.Node) {
+	r.mapping(n, "feedback", "feedback: {stderr: true}", func(k, value *yaml.Node) {
 		switch k.Value {
 		case "stderr":
 			f := check.Feedback{At: r.span(k)}

@@ -92,7 +92,7 @@ func (r *reader) characters(t *diag.Text) bool {
 // top reads the document's mapping.
 func (r *reader) top(root *yaml.Node, f *file) {
 	t := topReader{reader: r, file: f}
-	r.mapping(root, "a policy file", t.key)
+	r.mapping(root, "a policy file", "version: 1, and the text below `policy: |`", t.key)
 	r.policies(&t)
 }
 
@@ -139,7 +139,10 @@ func (t *topReader) key(key, value *yaml.Node) {
 		f.limits = r.limits(value)
 	default:
 		if word, _, more := strings.Cut(key.Value, " "); more && syntax.Begins(word) {
-			r.report(diag.UnknownKey, key, "unknown key %q", key.Value).Hint = "this looks like policy text: indent it below `policy: |`"
+			d := r.report(diag.UnknownKey, key, "unknown key %q", key.Value)
+			if d.Hint = "this looks like policy text: indent it below `policy: |`"; r.textIndent(r.textAbove(key.Line)) > 0 {
+				d.Hint = "this looks like policy text: indent it like the text above it, which ends before it"
+			}
 			return
 		}
 		r.unknownKey(key, "", fileKeys)
@@ -171,10 +174,10 @@ func (r *reader) policies(t *topReader) {
 }
 
 // mapping calls f for each pair of a mapping, aliases resolved, after it has
-// reported keys that are there twice.
-func (r *reader) mapping(n *yaml.Node, what string, f func(key, value *yaml.Node)) {
+// reported keys that are there twice. The example says how one is written.
+func (r *reader) mapping(n *yaml.Node, what, example string, f func(key, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		r.report(diag.WrongType, n, "%s is a mapping of keys to values, not %s", what, kindName(n))
+		r.report(diag.WrongType, n, "%s is a mapping of keys to values, not %s", what, kindName(n)).Hint = "write " + example
 		return
 	}
 	seen := map[string]*yaml.Node{}
@@ -209,8 +212,11 @@ func (r *reader) workspace(n *yaml.Node) string {
 		return ""
 	}
 	if !path.IsAbs(s) {
-		r.report(diag.BadWorkspace, n, "workspace %q is no absolute path", s).Hint = "write the path in the container, such as /workspace"
-		return ""
+		d := r.report(diag.BadWorkspace, n, "workspace \"%s\" is no absolute path", s)
+		if d.Hint = "write the path in the container, such as /workspace"; strings.HasPrefix(s, "~") || strings.Contains(s, "$") {
+			d.Hint += "; ~ and variables are not expanded"
+		}
+		return "/" // so that patterns are not reported as well
 	}
 	return path.Clean(s)
 }

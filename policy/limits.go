@@ -30,7 +30,7 @@ SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM`)
 // limits reads `limits:`.
 func (r *reader) limits(n *yaml.Node) ir.Limits {
 	var out ir.Limits
-	r.mapping(n, "limits", func(key, value *yaml.Node) {
+	r.mapping(n, "limits", "limits: {pids: 512, memory: 2GiB}", func(key, value *yaml.Node) {
 		switch key.Value {
 		case "pids":
 			v, err := strconv.ParseInt(value.Value, 10, 64)
@@ -101,7 +101,7 @@ func parseMemory(s string) (int64, bool) {
 
 func (r *reader) capabilities(n *yaml.Node) *ir.Capabilities {
 	out := &ir.Capabilities{}
-	r.mapping(n, "limits.capabilities", func(key, value *yaml.Node) {
+	r.mapping(n, "limits.capabilities", "capabilities: {drop: [ALL], add: [CHOWN]}", func(key, value *yaml.Node) {
 		switch key.Value {
 		case "drop":
 			out.Drop = r.capabilityList(value, true)

@@ -89,10 +89,10 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 		layers = append(layers, layerOf(d, f, opts, bound))
 		unbound = append(unbound, others)
 	}
-	program, list := check.Check(layers)
+	program, list := check.Check(layers, opts.Enforce)
 	diags = append(diags, list...)
 	if diags.Errors() == 0 {
-		diags = append(diags, checkUnbound(layers, unbound)...)
+		diags = append(diags, checkUnbound(layers, unbound, opts.Enforce)...)
 	}
 	if diags.Errors() > 0 {
 		return nil, diags.Tidy()
@@ -154,7 +154,7 @@ func layerOf(d Document, f *file, opts Options, parts []check.Part) check.Layer 
 // checkUnbound reports what is wrong with the rules that the domains which hold
 // don't bind, together with all other rules of their file: another domain may
 // bind them. What is only too much together is not reported.
-func checkUnbound(layers []check.Layer, unbound [][]check.Part) diag.List {
+func checkUnbound(layers []check.Layer, unbound [][]check.Part, enforce bool) diag.List {
 	all := slices.Clone(layers)
 	any := false
 	for i, parts := range unbound {
@@ -164,7 +164,7 @@ func checkUnbound(layers []check.Layer, unbound [][]check.Part) diag.List {
 	if !any {
 		return nil
 	}
-	_, list := check.Check(all)
+	_, list := check.Check(all, enforce)
 	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool {
 		return d.Code == diag.OverLimit || d.Code == diag.DuplicateRule || d.Code == diag.DuplicateDefault ||
 			d.Code == diag.SourceOfEndorsed || d.Severity == diag.Warning

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -51,66 +49,6 @@ func decode(dec *yaml.Decoder, n *yaml.Node) (err error) {
 		}
 	}()
 	return dec.Decode(n)
-}
-
-// badYAML reports a syntax error. The library tells the line only, and of a
-// tab it says less than one needs to know.
-func (r *reader) badYAML(err error) {
-	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		message = message[len(m[0]):]
-		if regexp.MustCompile(`^did not find expected (key|'-' indicator|',' or|node content|<)`).MatchString(message) {
-			line++ // the library's parser, other than its scanner, counts from 0
-		}
-	}
-	line = max(1, min(line, r.text.Lines()))
-	for n := max(1, line-1); n <= min(line+1, r.text.Lines()); n++ {
-		text := r.text.Line(n)
-		blank := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-		if tab := strings.IndexByte(blank, '\t'); tab >= 0 {
-			at := r.text.Offset(diag.Pos{Line: n, Col: tab + 1})
-			r.diags = append(r.diags, r.text.New(diag.BadYAML, diag.Span{Start: at, End: at + 1}, "a tab cannot indent a line of YAML").
-				WithHint("indent with spaces"))
-			return
-		}
-	}
-	text := r.text.Line(line)
-	at := r.text.Offset(diag.Pos{Line: line, Col: 1}) + len(text) - len(strings.TrimLeft(text, " "))
-	d := r.text.New(diag.BadYAML, diag.Span{Start: at, End: at + 1}, "the file is not YAML: %s", message)
-	d.Hint = r.yamlHint(line, message)
-	r.diags = append(r.diags, d)
-}
-
-// yamlHint says what a syntax error mostly comes from.
-func (r *reader) yamlHint(line int, message string) string {
-	for n := 1; n <= r.text.Lines(); n++ {
-		switch strings.TrimRight(r.text.Line(n), " ") {
-		case "policy:", "ifc:":
-			return fmt.Sprintf("line %d must end in |, so that the text below it is taken as it is", n)
-		}
-	}
-	switch {
-	case strings.Contains(message, "alphabetic or numeric character"):
-		return `a value that begins with * or & stands in quotes: "*.md"`
-	case strings.Contains(message, "cannot start any token"):
-		return "a value that begins with @, ` or % stands in quotes"
-	case strings.Contains(message, "expected key"):
-		return "indent it like the lines that it belongs to; a text below | is indented at least as far as its first line"
-	case strings.Contains(message, "mapping values are not allowed"):
-		for n := line - 1; n > 0; n-- {
-			before := strings.TrimSpace(r.text.Line(n))
-			if before == "" || before[0] == '#' {
-				continue
-			}
-			if first, rest, ok := strings.Cut(before, " "); ok && !strings.Contains(before, ":") {
-				return fmt.Sprintf("line %d has no colon: write %s: %s", n, first, rest)
-			}
-			break
-		}
-		return "a text with a colon in it stands in quotes"
-	}
-	return ""
 }
 
 // resolve follows an alias.

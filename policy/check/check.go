@@ -9,8 +9,6 @@
 package check
 
 import (
-	"regexp"
-
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/syntax"
@@ -57,9 +55,11 @@ type Feedback struct {
 }
 
 // Check lowers the layers, outermost first. The program is of use only when
-// the list has no errors.
-func Check(layers []Layer) (*ir.Program, diag.List) {
+// the list has no errors. All tells that no other layer will be added: then a label
+// that none of them declares is an error.
+func Check(layers []Layer, all bool) (*ir.Program, diag.List) {
 	c := &checker{
+		all:      all,
 		program:  &ir.Program{},
 		lineages: map[ir.Pattern]int{},
 		gates:    map[string]int{},
@@ -93,13 +93,14 @@ func Check(layers []Layer) (*ir.Program, diag.List) {
 }
 
 type checker struct {
+	all       bool
 	documents []*document
 	layers    []*layer // the texts of all documents
 	program   *ir.Program
 	diags     diag.List
 	reports   [2]int // by severity
 
-	regexSigns *regexp.Regexp // made when it is needed
+	regexps *regexps // made when they are needed
 
 	patternText int // bytes of all canonical patterns
 	lineages    map[ir.Pattern]int
@@ -130,8 +131,9 @@ type label struct {
 
 // place is a span in a text.
 type place struct {
-	layer *layer
-	span  diag.Span
+	layer  *layer
+	span   diag.Span
+	broken bool // what stands there could not be read to its end
 }
 
 func (p place) String() string { return p.layer.Text.Where(p.span.Start) }
@@ -186,7 +188,7 @@ func (c *checker) duplicateRules() {
 				continue
 			}
 			if r.Name.Text != "" {
-				seen[k] = place{l, r.Name.Span}
+				seen[k] = place{layer: l, span: r.Name.Span}
 			}
 		}
 	}
@@ -201,6 +203,9 @@ func (c *checker) repeatedClauses() {
 	seen := map[key]place{}
 	for i, clause := range c.program.Clauses {
 		at := c.clauseAt[i]
+		if at.broken {
+			continue
+		}
 		k := key{clause.Rule, clause.Text}
 		if first, ok := seen[k]; ok {
 			c.report(at.layer.Text.New(diag.RepeatedClause, at.span, "rule %q has this clause already", c.program.Rules[clause.Rule].Name).

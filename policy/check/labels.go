@@ -3,6 +3,7 @@
 package check
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -21,6 +22,9 @@ func (c *checker) declareLabels() {
 			}
 			for _, s := range l.Tree.Sources {
 				c.declare(l, s.Label)
+			}
+			for _, name := range l.Tree.Misread {
+				c.declare(l, name)
 			}
 		}
 		for _, l := range c.layers {
@@ -57,7 +61,7 @@ func (c *checker) declare(l *layer, name syntax.Name) {
 	if _, ok := l.labels[name.Text]; ok {
 		return
 	}
-	at := place{l, name.Span}
+	at := place{layer: l, span: name.Span}
 	l.labels[name.Text] = label{bit: len(c.program.Labels), at: at}
 	c.program.Labels = append(c.program.Labels, ir.Label{Name: name.Text, Layer: l.index})
 	c.labelAt = append(c.labelAt, at)
@@ -73,8 +77,9 @@ func (c *checker) resolve(l *layer, name string) (label, bool) {
 	return label{}, false
 }
 
-// undeclared reports a label that nothing produces. When it looks like a
-// misspelling it is an error: the clause would silently never match.
+// undeclared reports a label that nothing produces: the clause would silently never
+// match. It is a warning only when it is no misspelling, and an outer layer that is
+// not here may declare it.
 func (c *checker) undeclared(l *layer, name syntax.Name) {
 	var names []string
 	at := map[string]place{}
@@ -87,13 +92,17 @@ func (c *checker) undeclared(l *layer, name syntax.Name) {
 		}
 	}
 	slices.Sort(names)
-	if s := diag.Suggest(name.Text, names); s != "" {
+	declare := fmt.Sprintf("declare a source, such as: source %s = exec \"program\"", name.Text)
+	switch s := diag.Suggest(name.Text, names); {
+	case s != "":
 		c.report(l.Text.New(diag.UndeclaredLabel, name.Span, "label %q is not declared", name.Text).
 			WithHint("did you mean %q? (declared at %s)", s, at[s]))
-		return
+	case c.all:
+		c.report(l.Text.New(diag.UndeclaredLabel, name.Span, "label %q is declared neither here nor in an outer policy", name.Text).WithHint("%s", declare))
+	default:
+		c.report(l.Text.New(diag.LabelNeverProduced, name.Span, "nothing produces label %q", name.Text).
+			WithHint("%s; a container is refused where no outer policy declares it", declare))
 	}
-	c.report(l.Text.New(diag.LabelNeverProduced, name.Span, "nothing produces label %q", name.Text).
-		WithHint("declare a source, such as: source %s = exec \"program\"", name.Text))
 }
 
 // condition lowers an expression to disjunctive normal form. No terms at all

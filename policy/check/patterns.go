@@ -57,7 +57,7 @@ func (c *checker) argument(l *layer, a syntax.Name) bool {
 		c.badPattern(l, a.Span, err)
 		return false
 	}
-	c.warnRegex(l, a.Span, a.Text)
+	c.warnNoGlob(l, a.Span, a.Text, token)
 	return true
 }
 

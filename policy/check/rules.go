@@ -72,7 +72,7 @@ func (c *checker) lowerClause(l *layer, rule int, s *syntax.Clause) {
 		return
 	}
 	c.program.Clauses = append(c.program.Clauses, out)
-	c.clauseAt = append(c.clauseAt, place{l, s.Span})
+	c.clauseAt = append(c.clauseAt, place{layer: l, span: s.Span, broken: s.Broken})
 }
 
 // kindFits checks the word for the kind, which may be left out.
@@ -184,7 +184,7 @@ func (c *checker) lineage(l *layer, cond *syntax.Cond, p ir.Pattern) int {
 		i = len(c.program.Lineages)
 		c.lineages[p] = i
 		c.program.Lineages = append(c.program.Lineages, p)
-		c.lineageAt = append(c.lineageAt, place{l, cond.Span})
+		c.lineageAt = append(c.lineageAt, place{layer: l, span: cond.Span})
 	}
 	return i
 }
@@ -214,7 +214,7 @@ func (c *checker) gate(l *layer, cond *syntax.Cond) (int, bool) {
 		i = len(c.program.Gates)
 		c.gates[key] = i
 		c.program.Gates = append(c.program.Gates, g)
-		c.gateAt = append(c.gateAt, place{l, cond.Span})
+		c.gateAt = append(c.gateAt, place{layer: l, span: cond.Span})
 	}
 	return i, true
 }

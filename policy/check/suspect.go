@@ -3,7 +3,6 @@
 package check
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 
 // warnPattern warns of patterns that are valid and hardly what was meant.
 func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relative bool) {
-	if out.Kind != ir.Endpoint && c.warnRegex(l, p.Span, p.Text) || out.Any {
+	if out.Any || out.Kind != ir.Endpoint && c.warnNoGlob(l, p.Span, p.Text, patternKind(out.Kind)) {
 		return
 	}
 	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && c.warnDirectory(l, p, out) {
@@ -33,6 +32,11 @@ func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relati
 		c.report(l.Text.New(diag.OtherPlace, p.Span, "a pattern without / at its beginning is under the workspace, so this one means %q", strings.TrimSuffix(l.Workspace, "/")+whole).
 			WithHint("write %q, or %q if it is meant so", whole, "./"+p.Text))
 	}
+}
+
+// warnNoGlob warns of a text that is a glob, but hardly meant as one.
+func (c *checker) warnNoGlob(l *layer, at diag.Span, text string, kind patternKind) bool {
+	return c.warnBackslash(l, at, text, kind) || c.warnRegex(l, at, text, kind)
 }
 
 // warnSpaced warns of a whole command in place of a program's name.
@@ -69,30 +73,6 @@ func rootDirectory(name string) bool {
 		return true
 	}
 	return false
-}
-
-// warnRegex warns of a pattern that is a regular expression by its looks.
-func (c *checker) warnRegex(l *layer, at diag.Span, text string) bool {
-	sign, mean := "", "plain text"
-	switch {
-	case strings.HasPrefix(text, "^"):
-		sign = "^"
-	case strings.HasSuffix(text, "$") && !strings.HasSuffix(text, `\$`):
-		sign = "$"
-	case text == ".*":
-		sign, mean = ".*", "a dot and any characters"
-	case strings.ContainsAny(text, `\(+`):
-		if c.regexSigns == nil {
-			c.regexSigns = regexp.MustCompile(`\\[.dwsDWSb]|\([^()|]*\|[^()]*\)|[.\])]\+`)
-		}
-		sign = c.regexSigns.FindString(text)
-	}
-	if sign == "" {
-		return false
-	}
-	c.report(l.Text.New(diag.LooksLikeRegex, at, "patterns are globs, no regular expressions: \"%s\" is %s here", sign, mean).
-		WithHint("in a glob * is any characters (in a path, up to the next /), ** any characters, ? one, [ab] a or b, {x,y} x or y"))
-	return true
 }
 
 // warnWritableGate warns of a gate whose program the container can write: what

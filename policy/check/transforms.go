@@ -57,7 +57,7 @@ func (c *checker) lowerDefaults() {
 					WithHint("the first is at %s; keep one", first))
 				continue
 			}
-			seen[k] = place{l, d.Span}
+			seen[k] = place{layer: l, span: d.Span}
 			effect := effectOf(d.Effect.Text)
 			hold, ok := c.hold(l, d.Hold)
 			if !ok || effect == ir.Allow { // `default allow` is how it is anyhow
@@ -67,7 +67,7 @@ func (c *checker) lowerDefaults() {
 				Effect: effect, Hold: hold, Op: opOf(d.Op.Text),
 				Layer: l.index, Pos: l.Text.Where(d.Span.Start), Text: oneLine(l, d.Span),
 			})
-			c.defaultAt = append(c.defaultAt, place{l, d.Span})
+			c.defaultAt = append(c.defaultAt, place{layer: l, span: d.Span})
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (c *checker) lowerProtects() {
 			if !ok || !fine {
 				continue
 			}
-			c.protectAt = append(c.protectAt, place{whole, e.Pattern.Span})
+			c.protectAt = append(c.protectAt, place{layer: whole, span: e.Pattern.Span})
 			c.program.Protects = append(c.program.Protects, ir.Protect{
 				Pattern: p, If: terms, Layer: d.index, Pos: d.File.Where(e.Pattern.Span.Start), Text: e.Pattern.Text,
 			})

@@ -80,6 +80,7 @@ const (
 	NoEffect           Code = "P311"
 	SpacedProgram      Code = "P312"
 	DirectoryAlone     Code = "P313"
+	OddBackslash       Code = "P314"
 )
 
 // Limits, and what is not built yet. NotSupported is an error where a policy is
@@ -158,6 +159,7 @@ func Codes() []struct {
 		{NoEffect, "a key that has no effect here"},
 		{SpacedProgram, "a program and its arguments in one string"},
 		{DirectoryAlone, "a directory without what is in it"},
+		{OddBackslash, "a backslash that has no meaning"},
 		{OverLimit, "more than the engine holds"},
 		{NotSupported, "not supported by this version"},
 	}

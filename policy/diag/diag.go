@@ -96,8 +96,9 @@ func (l List) First() Diagnostic {
 	return Diagnostic{}
 }
 
-// Tidy returns the list sorted by position, without repetitions and with at
-// most one error per source line: later ones are mostly its consequences.
+// Tidy returns the list sorted by position, without repetitions and with one
+// diagnostic for each source line that has an error: the others are mostly its
+// consequences.
 func (l List) Tidy() List {
 	out := slices.Clone(l)
 	slices.SortStableFunc(out, compare)
@@ -105,7 +106,7 @@ func (l List) Tidy() List {
 		file string
 		line int
 	}
-	failed := map[line]bool{}
+	failed := map[line]bool{} // and whether its error has been kept
 	for _, d := range out {
 		if d.Severity == Error {
 			failed[line{d.File, d.Line}] = false
@@ -117,13 +118,12 @@ func (l List) Tidy() List {
 			return true
 		}
 		last = d
-		if d.Severity != Error {
-			return false
-		}
 		at := line{d.File, d.Line}
-		seen := failed[at]
-		failed[at] = true
-		return seen
+		kept, bad := failed[at]
+		if bad && d.Severity == Error {
+			failed[at] = true
+		}
+		return bad && (kept || d.Severity != Error)
 	})
 }
 

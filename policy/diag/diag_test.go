@@ -62,7 +62,8 @@ func TestTidy(t *testing.T) {
 	l := List{
 		text.New(Unexpected, Span{8, 9}, "third"),
 		text.New(Unexpected, Span{4, 5}, "second, on the line of the first"),
-		text.New(MixedAndOr, Span{5, 6}, "a warning stays"),
+		text.New(MixedAndOr, Span{5, 6}, "a warning, on the line of the first"),
+		other.New(MixedAndOr, Span{0, 1}, "a warning, on the line of an error after it"),
 		text.New(Unexpected, Span{0, 1}, "first"),
 		text.New(Unexpected, Span{0, 1}, "first"),
 		other.New(Unexpected, Span{0, 1}, "of another file"),
@@ -71,7 +72,7 @@ func TestTidy(t *testing.T) {
 	for _, d := range l.Tidy() {
 		got = append(got, d.Message)
 	}
-	if s := strings.Join(got, "; "); s != "of another file; first; a warning stays; third" {
+	if s := strings.Join(got, "; "); s != "of another file; first; third" {
 		t.Errorf("got %s", s)
 	}
 	if l.Errors() != 5 || l.First().Message != "third" {

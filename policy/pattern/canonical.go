@@ -68,18 +68,31 @@ func shellish(text string) error {
 	case strings.HasPrefix(text, "~"):
 		return errorf(NotExpanded, `write the directory, or **/ for any; a file whose name begins with ~ is written \~`,
 			"~ is not expanded in patterns")
-	case len(text) > 2 && text[1] == ':' && text[2] == '\\':
-		return errorf(NotExpanded, "paths are those of the container: /…", "\"%s\" is a Windows path", text)
+	case len(text) > 2 && letter(text[0]) && text[1] == ':' && (text[2] == '\\' || text[2] == '/'):
+		return errorf(NotExpanded, "paths are those of the container, and begin with /", "\"%s\" is a Windows path", text)
+	case windowsVariable(text):
+		return errorf(NotExpanded, "write its value", "variables are not expanded in patterns")
 	}
 	for i := 0; i+1 < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\':
 			i++
+		case c == '$' && text[i+1] == '(', c == '`':
+			return errorf(NotExpanded, `write what it would print; plain characters are written \$ and \`+"`", "commands are not run in patterns")
 		case c == '$' && (text[i+1] == '{' || text[i+1] == '_' || letter(text[i+1])):
 			return errorf(NotExpanded, `write its value; a plain dollar sign is written \$`, "variables are not expanded in patterns")
 		}
 	}
 	return nil
+}
+
+// windowsVariable tells whether a text begins as %NAME%.
+func windowsVariable(text string) bool {
+	if text[0] != '%' {
+		return false
+	}
+	name, _, ok := strings.Cut(text[1:], "%")
+	return ok && len(name) > 1 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }

@@ -196,11 +196,30 @@ func parsePort(s string) (lo, hi int, err error) {
 	hi, okHi := portNumber(to)
 	switch {
 	case !okLo || !okHi:
-		return 0, 0, errorf(BadPort, "ports are numbers from 1 to 65535, ranges LOW-HIGH", "%q is no port", s)
+		hint := "ports are numbers from 1 to 65535, ranges LOW-HIGH"
+		if n := service(s); n != "" {
+			hint = "write " + n
+		}
+		return 0, 0, errorf(BadPort, hint, "%q is no port", s)
 	case lo > hi:
 		return 0, 0, errorf(BadPort, "did you mean "+strconv.Itoa(hi)+"-"+strconv.Itoa(lo)+"?", "the port range %s runs backwards", s)
 	}
 	return lo, hi, nil
+}
+
+// service returns the port of a service that many know by its name.
+func service(name string) string {
+	switch strings.ToLower(name) {
+	case "http":
+		return "80"
+	case "https":
+		return "443"
+	case "ssh":
+		return "22"
+	case "dns", "domain":
+		return "53"
+	}
+	return ""
 }
 
 func portNumber(s string) (int, bool) {
@@ -239,18 +258,27 @@ func parseHost(host string) (canonical string, ranges []addrRange, err error) {
 }
 
 func notAnAddress(host string) error {
+	const digits = "0123456789"
 	switch {
 	case strings.Contains(host, "%"):
 		return errorf(BadAddress, "leave out %…: addresses are matched on every interface", "%q names an interface", host)
-	case strings.Trim(host, "0123456789.*") == "" && strings.Contains(host, "*"):
+	case strings.Trim(host, digits+".*") == "" && strings.Contains(host, "*"):
 		return errorf(BadAddress, "write a prefix that ends in a dot, such as 10.0., or a CIDR such as 10.0.0.0/16",
 			"%q is no address", host)
-	case strings.Trim(host, "0123456789.") == "":
+	case strings.Trim(host, digits) == "":
+		return errorf(BadAddress, "for a port of any address write \"*:"+host+"\"", "%q is no address", host)
+	case strings.Trim(host, digits+".-") == "" && strings.Contains(host, "-"):
+		return errorf(BadAddress, "a range of addresses is written as a network, such as 10.0.0.0/24", "%q is no address", host)
+	case strings.Trim(host, digits+".") == "":
 		return errorf(BadAddress, "an address has four numbers from 0 to 255; a prefix ends in a dot, such as 10.0.",
 			"%q is no address", host)
 	case strings.Contains(host, ":"):
 		return errorf(BadAddress, "IPv6 with a port is written [ADDRESS]:PORT", "%q is no IPv6 address", host)
-	case strings.ContainsAny(host, " \t/@\\"):
+	case strings.Contains(host, "@"):
+		return errorf(BadAddress, "leave out what stands before the @", "%q is no address", host)
+	case strings.ContainsAny(host, " \t"):
+		return errorf(BadAddress, "another address is another clause", "%q is no address", host)
+	case strings.ContainsAny(host, "/\\"):
 		return errorf(BadAddress, "", "%q is no address", host)
 	}
 	return errNotNumeric
@@ -296,17 +324,31 @@ func cidr(host string) (string, []addrRange, error) {
 	address, bits, _ := strings.Cut(host, "/")
 	addr, err := netip.ParseAddr(address)
 	if err != nil || addr.Zone() != "" {
-		return "", nil, errorf(BadAddress, "a network is written ADDRESS/BITS, such as 10.0.0.0/8", "%q is no network: %q is no address", host, address)
+		return "", nil, notANetwork(host, address, bits)
 	}
 	n, err := strconv.Atoi(bits)
 	if err != nil || n < 0 || n > addr.BitLen() || bits != strconv.Itoa(n) {
-		return "", nil, errorf(BadAddress, "the prefix length of this address is 0 to "+strconv.Itoa(addr.BitLen()),
-			"%q is no network: %q is no prefix length", host, bits)
+		hint := "the prefix length of this address is 0 to " + strconv.Itoa(addr.BitLen())
+		if bits == "tcp" || bits == "udp" {
+			hint = "leave it out: a pattern is about every protocol"
+		}
+		return "", nil, errorf(BadAddress, hint, "%q is no network: %q is no prefix length", host, bits)
 	}
 	if addr.Is4In6() && n >= 96 {
 		addr, n = addr.Unmap(), n-96
 	}
 	return prefixRange(netip.PrefixFrom(addr, n).Masked())
+}
+
+// notANetwork is about a / behind what is no address.
+func notANetwork(host, address, bits string) error {
+	switch {
+	case address == "":
+		return errorf(BadAddress, "a Unix socket is written "+strconv.Quote("unix:"+host), "%q is a path", host)
+	case bits == "" || strings.Trim(bits, "0123456789") != "":
+		return errorf(BadAddress, "write "+strconv.Quote(address)+": endpoints have no paths", "%q is no network: %q is no prefix length", host, bits)
+	}
+	return errorf(BadAddress, "a network is written ADDRESS/BITS, such as 10.0.0.0/8", "%q is no network: %q is no address", host, address)
 }
 
 func prefixRange(p netip.Prefix) (string, []addrRange, error) {

@@ -11,6 +11,8 @@ type File struct {
 	Transforms []*Transform
 	Defaults   []*Default
 	Comments   []Comment
+	// Misread are the labels of sources and transforms that could not be read.
+	Misread []Name
 }
 
 // Comment is a comment from its # to the end of the line.
@@ -75,6 +77,7 @@ type Clause struct {
 	Args    []Name
 	If      Expr // nil: always
 	Unless  []*Cond
+	Broken  bool // something follows it that could not be read
 }
 
 // Expr is a boolean expression over labels.

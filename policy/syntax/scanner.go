@@ -3,6 +3,7 @@
 package syntax
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -44,10 +45,15 @@ func (s *scanner) next() token {
 		t.kind = tokNumber
 		s.word()
 	default:
-		t.kind = s.punctuation(c)
+		t.kind, t.clear = s.punctuation(c, t.first)
 	}
 	t.span.End = s.at
-	if t.kind != tokString {
+	switch t.kind {
+	case tokString:
+	case tokBad:
+		_, n := utf8.DecodeRune(s.src[t.span.Start:])
+		t.text = string(s.src[t.span.Start : t.span.Start+n])
+	default:
 		t.text = string(s.src[t.span.Start:t.span.End])
 	}
 	return t
@@ -85,43 +91,101 @@ func (s *scanner) word() {
 	}
 }
 
-func (s *scanner) punctuation(c byte) tokenKind {
+// punctuation reads what is neither word nor string. Of a character that begins no
+// token, clear tells whether what was meant is plain.
+func (s *scanner) punctuation(c byte, first bool) (kind tokenKind, clear bool) {
 	start := s.at
 	s.at++
 	switch c {
 	case ':':
-		return tokColon
+		return tokColon, false
 	case '=':
-		return tokEqual
+		return tokEqual, false
 	case '(':
-		return tokLeft
+		return tokLeft, false
 	case ')':
-		return tokRight
+		return tokRight, false
 	}
-	s.bad(start)
-	return tokBad
+	return tokBad, s.bad(start, first)
 }
 
 // bad reports a character that begins no token.
-func (s *scanner) bad(start int) {
+func (s *scanner) bad(start int, first bool) (clear bool) {
 	r, n := utf8.DecodeRune(s.src[start:])
 	s.at = start + n
 	d := s.text.New(diag.BadCharacter, diag.Span{Start: start, End: s.at}, "character %q has no meaning here", string(r))
 	// The rest of such a word would only give more errors.
-	for s.at < len(s.src) && !strings.ContainsRune(" \t\r\n\"():=#", rune(s.src[s.at])) {
+	for s.at < len(s.src) && !strings.ContainsRune(" \t\r\n\"():=#,;", rune(s.src[s.at])) {
 		s.at++
 	}
+	word := string(s.src[start:s.at])
+	clear = true
 	switch {
-	case strings.ContainsRune("'“”‘’„«»`", r):
-		d = d.WithHint(`strings stand in straight double quotes: "…"`)
-	case strings.ContainsRune("/*@~.$", r):
-		d = d.WithHint("patterns stand in double quotes: \"%s\"", s.src[start:s.at])
-	case strings.ContainsRune("&|!", r):
-		d = d.WithHint("write and, or, not")
+	case strings.HasPrefix(word, "//"), strings.HasPrefix(word, "/*"), word == "--", first && (r == ';' || r == '%'):
+		s.at += len(s.line(s.at))
+		d = d.WithHint("a comment begins with #")
+	case closingQuote(r) != 0:
+		d = d.WithHint(`strings stand in straight double quotes: "%s"`, s.otherQuotes(start+n, r))
+	case word == "-" && first:
+		s.fresh = true // what follows begins the line
+		d = d.WithHint("these lines are no list: leave the - out")
 	case r == '-':
-		d = d.WithHint("arguments stand in double quotes: \"%s\"", s.src[start:s.at])
+		d = d.WithHint("arguments stand in double quotes: %q", word)
+	case strings.ContainsRune("&|!", r) && !strings.ContainsAny(word, "/."):
+		d = d.WithHint("write and, or, not")
+	case word == "*":
+		clear = false
+		d = d.WithHint("for everything write any; patterns stand in double quotes")
+	case strings.ContainsRune("/*@~.$?", r):
+		d = d.WithHint("patterns stand in double quotes: \"%s\"", word)
+	case r == '{', r == '}':
+		clear = r == '}'
+		d = d.WithHint("a rule has no braces: rule NAME: and its clauses, up to the next rule")
+	case r == ';':
+		clear = strings.TrimSpace(s.line(s.at)) == ""
+		d = d.WithHint("nothing ends a clause: leave it out")
+	default:
+		clear = false
 	}
 	s.errs = append(s.errs, d)
+	return clear
+}
+
+// line returns the text from an offset to the end of its line.
+func (s *scanner) line(from int) string {
+	rest := s.src[from:]
+	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end]
+	}
+	return string(rest)
+}
+
+// closingQuote returns the quotation mark that ends what one begins, 0 for what
+// is none.
+func closingQuote(r rune) rune {
+	switch r {
+	case '\'', '`':
+		return r
+	case '“', '”', '„':
+		return '”'
+	case '‘', '’', '‚':
+		return '’'
+	case '«':
+		return '»'
+	}
+	return 0
+}
+
+// otherQuotes passes over what stands in quotation marks that are none here, and
+// returns it; … when they don't end on the line.
+func (s *scanner) otherQuotes(start int, open rune) string {
+	line := s.line(start)
+	end := strings.IndexRune(line, closingQuote(open))
+	if end < 0 {
+		return "…"
+	}
+	s.at = start + end + utf8.RuneLen(closingQuote(open))
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(line[:end])
 }
 
 // str reads a string. It ends on its line; \" \\ \n and \t are escapes, and any
@@ -144,9 +208,42 @@ func (s *scanner) str() (tokenKind, string) {
 			b.WriteByte(c)
 		}
 	}
-	s.errs = append(s.errs, s.text.New(diag.UnterminatedString, diag.Span{Start: start, End: s.at},
-		"the string that begins here has no closing quote on its line").WithHint(`end it with "; a quote inside is written \"`))
+	d := s.text.New(diag.UnterminatedString, diag.Span{Start: start, End: s.at},
+		"the string that begins here has no closing quote on its line")
+	if s.closesLater() {
+		d = d.WithHint(`a string ends on its line: write it on one; \n in it is a line break`)
+	} else {
+		d = d.WithHint(`end it with "; a quote inside is written \"`)
+	}
+	s.errs = append(s.errs, d)
 	return tokString, b.String()
+}
+
+// maxStringLines bounds how far a string that is not closed is looked after.
+const maxStringLines = 20
+
+// closesLater tells whether a string goes on over the lines that follow, and passes
+// over them: they would only give more errors. They do when one ends with the only
+// quote of them all, before any begins as a clause or a declaration does.
+func (s *scanner) closesLater() bool {
+	at := s.at
+	for range maxStringLines {
+		if at++; at > len(s.src) {
+			return false
+		}
+		line := s.line(at)
+		word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		quote := strings.IndexByte(line, '"')
+		switch {
+		case Begins(word) || quote >= 0 && quote < len(strings.TrimRight(line, " \t\r"))-1:
+			return false
+		case quote >= 0:
+			s.at = at + quote + 1
+			return true
+		}
+		at += len(line)
+	}
+	return false
 }
 
 func unescape(b *strings.Builder, c byte) bool {

@@ -32,6 +32,7 @@ type token struct {
 	span  diag.Span
 	text  string // as written; of a string its value
 	first bool   // the first token on its line
+	clear bool   // of tokBad: what was meant does not depend on what is before it
 }
 
 // The words of the language.
@@ -40,7 +41,7 @@ var (
 	opWords     = []string{"exec", "open", "read", "write", "append", "unlink", "connect", "bind", "send", "recv"}
 	kindWords   = []string{"file", "endpoint", "exec"}
 	declWords   = []string{"source", "rule", "declassify", "endorse", "default"}
-	condWords   = []string{"target", "lineage-includes", "after", "contract", "run"}
+	condWords   = []string{"target", "after", "lineage-includes", "contract", "run"}
 	otherWords  = []string{"if", "unless", "because", "and", "or", "not", "true", "any", "by", "since", "exits", "hold", "modified", "signed", "unsteered"}
 )
 
@@ -90,8 +91,10 @@ func synonym(word string) string {
 		return "unlink"
 	case "edit", "modify", "create", "change", "truncate", "rename":
 		return "write"
-	case "listen":
+	case "listen", "serve":
 		return "bind"
+	case "net", "network", "dial", "http", "https", "tcp", "internet":
+		return "connect"
 	case "receive":
 		return "recv"
 	case "when", "where":
