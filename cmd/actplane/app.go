@@ -73,7 +73,7 @@ func newApp() *cli.App {
 		Version:         version(),
 		HideHelpCommand: true,
 		Commands: []*cli.Command{
-			checkCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
+			checkCommand(), testCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
 			runCommand(), installCommand(), uninstallCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -3,142 +3,226 @@
 package model
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Case is one case of a case file.
 type Case struct {
 	Name      string
 	Line      int    // where it begins
-	Policy    string // the text of a `policy: |` block
-	Path      string // of a policy file, instead
-	YAML      string // a whole file, instead
-	Workspace string
+	Policy    string // of what is written in the case: a policy text
+	YAML      string // or a whole policy file
+	Path      string // or the path of one
+	Workspace string // root of relative patterns, for a policy that names none
 	Steps     []Step
+
+	policyLine    int // of the key
+	workspaceLine int
 }
 
 // Step is one line of a trace.
 type Step struct {
 	Line    int
-	Text    string
-	Words   []string // without the verdict
+	Text    string   // as written, without the verdict
+	Words   []string // of Text, without quotes
 	Verdict string   // ok, notify, ask, block or kill
 	Rule    string   // "" if the line names none
-}
-
-// Document returns the case as the text of a policy file; of a case with a Path,
-// there is none.
-func (c *Case) Document() []byte {
-	if c.YAML != "" {
-		return []byte(c.YAML)
-	}
-	text := "version: 1\n"
-	if c.Workspace != "" {
-		text += "workspace: " + c.Workspace + "\n"
-	}
-	return []byte(text + "policy: |\n" + c.Policy)
 }
 
 // Want is the verdict with its rule, as Decision.String writes it.
 func (s *Step) Want() string { return strings.TrimSpace(s.Verdict + " " + s.Rule) }
 
-// ParseCases reads a case file: cases that begin with `== NAME`, each with
-// `policy:`, `yaml:`, `workspace:` and `trace:`. What stands before the first case
-// is a comment, and so is a line of a trace that begins with #.
-func ParseCases(name, text string) ([]Case, error) {
-	var out []Case
-	section := ""
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimRight(line, " \t\r")
-		fail := func(format string, args ...any) error {
-			return fmt.Errorf("%s:%d: %s", name, i+1, fmt.Sprintf(format, args...))
+// Document returns the policy that is written in the case as the text of a policy
+// file; there is none when the case has a Path. Each of its lines is the line of
+// the case file with the same number, so that what is said of the one is true of
+// the other.
+func (c *Case) Document() []byte {
+	if c.Path != "" {
+		return nil
+	}
+	var b strings.Builder
+	line := 1
+	at := func(number int, text string) {
+		for ; line < number; line++ {
+			b.WriteByte('\n')
 		}
-		switch {
-		case strings.HasPrefix(line, "=="):
-			title := strings.Fields(line[2:])
-			if len(title) != 1 {
-				return nil, fail("a case begins with == NAME")
-			}
-			out, section = append(out, Case{Name: title[0], Line: i + 1}), ""
-		case len(out) == 0 || line == "":
-		case line[0] != ' ' && line[0] != '\t':
-			key, rest, _ := strings.Cut(line, ":")
-			c, value := &out[len(out)-1], strings.TrimSpace(rest)
-			section = key
-			switch {
-			case key == "workspace":
-				c.Workspace = value
-			case key == "policy":
-				c.Path = value
-			case key != "yaml" && key != "trace" || value != "":
-				return nil, fail("%q is no part of a case: those are policy:, yaml:, workspace: and trace:", line)
-			}
-		default:
-			if err := addLine(&out[len(out)-1], section, line, i+1); err != nil {
-				return nil, fail("%v", err)
-			}
+		b.WriteString(text)
+	}
+	workspace := func() {
+		if c.Workspace != "" {
+			at(c.workspaceLine, "workspace: "+c.Workspace)
 		}
 	}
-	return out, incomplete(name, out)
+	if c.YAML != "" {
+		at(c.policyLine+1, c.YAML)
+		return []byte(b.String())
+	}
+	if c.workspaceLine < c.policyLine {
+		workspace()
+	}
+	at(c.policyLine, "policy: |\n"+c.Policy)
+	line += 1 + strings.Count(c.Policy, "\n")
+	if c.workspaceLine > c.policyLine {
+		workspace()
+	}
+	return []byte(b.String())
 }
 
-func addLine(c *Case, section, line string, number int) error {
-	switch section {
+// ParseCases reads a case file: cases that begin with `== NAME`, each with
+// `policy:` or `yaml:`, with `workspace:` if need be, and with `trace:`. What
+// stands before the first case is a comment, but for lines `policy: PATH` and
+// `workspace: DIRECTORY`: they are for all cases that have none of their own. So
+// is a line that begins with #, and the rest of a line of a trace from a word
+// that does. An error has a line for each mistake, that begins with name:line.
+func ParseCases(name, text string) ([]Case, error) {
+	p := caseParser{name: name, common: Case{Name: "what stands before the first case"}}
+	for i, line := range strings.Split(strings.TrimPrefix(text, "\uFEFF"), "\n") {
+		p.number = i + 1
+		if !utf8.ValidString(line) {
+			p.fail("this line is not UTF-8")
+			continue
+		}
+		p.line(strings.TrimRight(line, " \t\r"))
+	}
+	p.finish()
+	return p.cases, errors.Join(p.errs...)
+}
+
+// mostErrors ends the reading of a file that is something else altogether.
+const mostErrors = 20
+
+// unread is the section of lines below what was wrong already.
+const unread = "?"
+
+type caseParser struct {
+	name    string
+	number  int
+	common  Case
+	cases   []Case
+	section string // "" outside, or unread
+	errs    []error
+}
+
+func (p *caseParser) fail(format string, args ...any) { p.failAt(p.number, format, args...) }
+
+func (p *caseParser) failAt(line int, format string, args ...any) {
+	if len(p.errs) < mostErrors {
+		p.errs = append(p.errs, fmt.Errorf("%s:%d: %s", p.name, line, fmt.Sprintf(format, args...)))
+	}
+}
+
+func (p *caseParser) line(line string) {
+	switch {
+	case strings.HasPrefix(line, "=="):
+		title := strings.Fields(line[2:])
+		if len(title) != 1 {
+			p.fail("a case begins with == NAME, one word")
+			title = []string{"?"}
+		} else if i := slices.IndexFunc(p.cases, func(c Case) bool { return c.Name == title[0] }); i >= 0 {
+			p.fail("there is a case %s already, at line %d", title[0], p.cases[i].Line)
+		}
+		p.cases, p.section = append(p.cases, Case{Name: title[0], Line: p.number}), ""
+	case len(p.cases) == 0:
+		if key, value, _ := strings.Cut(line, ":"); key == "policy" || key == "workspace" {
+			p.key(&p.common, key, strings.TrimSpace(value))
+			if p.section == "policy" {
+				p.fail("before the first case write policy: PATH; a policy text belongs in a case")
+			}
+			p.section = ""
+		}
+	case line == "" || line[0] == '#':
+		p.inside("") // an empty line of a policy keeps the numbers of the others
+	case line[0] != ' ' && line[0] != '\t':
+		key, value, colon := strings.Cut(line, ":")
+		if !colon {
+			key = line
+		}
+		p.key(&p.cases[len(p.cases)-1], key, strings.TrimSpace(value))
+	default:
+		p.inside(line)
+	}
+}
+
+// key begins a section, or takes a value.
+func (p *caseParser) key(c *Case, key, value string) {
+	p.section = unread
+	if value == "|" {
+		value = ""
+	}
+	switch {
+	case key == "workspace" && c.workspaceLine > 0, (key == "policy" || key == "yaml") && c.policyLine > 0:
+		p.fail("case %s has a second policy or workspace", c.Name)
+	case key == "workspace" && (value == "" || value[0] != '/' || strings.ContainsAny(value, "\"'#:{}[]\\&*!|>%@`")):
+		p.fail("a workspace is an absolute path, such as /w")
+	case key == "workspace":
+		p.section = ""
+		c.Workspace, c.workspaceLine = value, p.number
+	case key == "policy":
+		c.Path, c.policyLine, p.section = value, p.number, ""
+		if value == "" {
+			p.section = key
+		}
+	case key == "yaml" && value == "":
+		p.section, c.policyLine = key, p.number
+	case key == "trace" && value == "":
+		p.section = key
+	case key == "yaml" || key == "trace":
+		p.fail("what belongs to %s: stands on the lines below it, indented", key)
+	default:
+		p.fail("%q is no part of a case: those are policy:, yaml:, workspace: and trace:", key)
+	}
+}
+
+// inside takes a line of a section.
+func (p *caseParser) inside(line string) {
+	c := &p.cases[len(p.cases)-1]
+	switch p.section {
 	case "policy":
 		c.Policy += line + "\n"
 	case "yaml":
-		c.YAML += strings.TrimPrefix(line, "  ") + "\n"
+		c.YAML += line + "\n"
 	case "trace":
-		if strings.HasPrefix(strings.TrimSpace(line), "#") {
-			return nil
-		}
 		step, err := parseStep(line)
-		step.Line = number
-		c.Steps = append(c.Steps, step)
-		return err
-	default:
-		return fmt.Errorf("this line belongs to nothing: write policy:, yaml:, workspace: or trace: before it")
+		if err != nil {
+			p.fail("%v", err)
+		} else if len(step.Words) > 0 {
+			step.Line = p.number
+			c.Steps = append(c.Steps, step)
+		}
+	case "":
+		if line != "" {
+			p.fail("this line belongs to nothing: write policy:, yaml:, workspace: or trace: before it")
+			p.section = unread
+		}
 	}
-	return nil
 }
 
-func incomplete(name string, cases []Case) error {
-	if len(cases) == 0 {
-		return fmt.Errorf("%s: no case: one begins with == NAME", name)
+// finish looks at what the cases lack.
+func (p *caseParser) finish() {
+	if len(p.cases) == 0 {
+		p.failAt(1, "no case: one begins with == NAME")
 	}
-	for _, c := range cases {
-		n := 0
-		for _, text := range []string{c.Policy, c.Path, c.YAML} {
-			if text != "" {
-				n++
-			}
+	failed := len(p.errs) > 0
+	for i := range p.cases {
+		c := &p.cases[i]
+		if c.policyLine == 0 {
+			c.Path, c.policyLine = p.common.Path, p.common.policyLine
 		}
-		switch {
-		case n != 1:
-			return fmt.Errorf("%s:%d: case %s has no policy, or more than one", name, c.Line, c.Name)
+		if c.Workspace == "" && c.YAML == "" {
+			c.Workspace, c.workspaceLine = p.common.Workspace, p.common.workspaceLine
+		}
+		switch empty := strings.TrimSpace(c.Path+c.Policy+c.YAML) == ""; {
+		case failed: // what is missing may be what could not be read
+		case empty:
+			p.failAt(c.Line, "case %s has no policy", c.Name)
 		case len(c.Steps) == 0:
-			return fmt.Errorf("%s:%d: case %s has no trace", name, c.Line, c.Name)
-		case c.Workspace != "" && c.Policy == "" && c.Path == "":
-			return fmt.Errorf("%s:%d: case %s: the workspace belongs in the yaml", name, c.Line, c.Name)
+			p.failAt(c.Line, "case %s has no trace", c.Name)
+		case c.Workspace != "" && c.YAML != "":
+			p.failAt(c.Line, "case %s: the workspace belongs in the yaml", c.Name)
 		}
 	}
-	return nil
-}
-
-// parseStep splits a line of a trace in the step and its verdict with the rule.
-func parseStep(line string) (Step, error) {
-	words := strings.Fields(line)
-	step := Step{Text: strings.Join(words, " "), Words: words, Verdict: "ok"}
-	for n := len(words) - 1; n >= 2 && n >= len(words)-2; n-- {
-		switch words[n] {
-		case "ok", "notify", "ask", "block", "kill":
-			step.Words, step.Verdict, step.Rule = words[:n], words[n], strings.Join(words[n+1:], " ")
-			return step, nil
-		}
-	}
-	if len(words) > 1 && words[0] != "human" && words[1] != "exit" && words[1] != "killed" {
-		return step, fmt.Errorf("the step %q has no verdict: end it with ok, notify, ask, block or kill", step.Text)
-	}
-	return step, nil
 }

@@ -3,7 +3,9 @@
 package model_test
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,22 +68,130 @@ func TestConformance(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	const head = "== x\npolicy:\n  rule r: block exec \"x\"\n"
+	const trace = head + "trace:\n"
 	for text, want := range map[string]string{
-		"":                                       "f: no case",
+		"":                                       "f:1: no case",
 		"== \n":                                  "f:1: a case begins with",
+		"== a b":                                 "f:1: a case begins with",
 		head:                                     "f:1: case x has no trace",
 		"== x\ntrace:\n  a exec /x ok\n":         "f:1: case x has no policy",
-		head + "trace:\n  a exec /x\n":           "f:5: the step \"a exec /x\" has no verdict",
-		head + "tracs:\n":                        "f:4: \"tracs:\" is no part",
+		head + "tracs:\n":                        "f:4: \"tracs\" is no part",
+		head + "\x1b: x\n":                       "f:4: \"\\x1b\" is no part",
+		head + "workspace: w\n":                  "f:4: a workspace is an absolute path",
+		head + "workspace: /w: {}\n":             "f:4: a workspace is an absolute path",
 		"== x\n  a exec /x ok\n":                 "f:2: this line belongs to nothing",
-		"== x\nyaml:\n  version: 1\n" + head[5:]: "or more than one",
+		"== x\nyaml:\n  version: 1\n" + head[5:]: "f:4: case x has a second policy",
+		"== x\nyaml: p.yaml\n":                   "f:2: what belongs to yaml:",
+		"policy:\n== x\n":                        "f:1: before the first case write policy: PATH",
+		"workspace: /w\n== x\nyaml:\n  version: 1\nworkspace: /w\ntrace:\n  a read /x ok\n": "f:2: case x: the workspace belongs in the yaml",
+		trace + "  a exec /x ok\n" + trace:                                                  "f:6: there is a case x already, at line 1",
+		trace + "  a exec /x\n":                                                             "f:5: the step \"a exec /x\" has no verdict",
+		trace + "  a exec /x \"ok\"\n":                                                      "f:5: the step \"a exec /x \\\"ok\\\"\" has no verdict",
+		trace + "  a exec x ok\n":                                                           "f:5: \"x\" is no absolute path",
+		trace + "  a exec /x ok r\n":                                                        "f:5: \"r\": ok names no rule",
+		trace + "  a exit 256\n":                                                            "f:5: \"256\" is no exit status",
+		trace + "  a exit 1 block\n":                                                        "f:5: \"a exit 1\" is no operation that a policy decides",
+		trace + "  a eat /x ok\n":                                                           "f:5: \"eat\" is no operation of a trace",
+		trace + "  a read /x /y ok\n":                                                       "f:5: read takes 1 after it, and has 2",
+		trace + "  a connect x ok\n":                                                        "f:5: \"x\" is no endpoint",
+		trace + "  human\n":                                                                 "f:5: a step is",
+		trace + "  human approve\n":                                                         "f:5: write `human approve once`",
+		trace + "  a read \"/x ok\n":                                                        "does not end",
+		trace + "  a read \"/x\"ok\n":                                                       "f:5: a blank is missing after \"/x\"",
+		trace + "  a read /\xff ok\n":                                                       "f:5: this line is not UTF-8",
 	} {
-		_, err := model.ParseCases("f", text+"")
-		if err == nil && strings.HasSuffix(want, "more than one") {
-			_, err = model.ParseCases("f", text+"trace:\n  a exec /x ok\n")
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := model.ParseCases("f", text); err == nil || !strings.HasPrefix(err.Error(), "f:") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	_, err := model.ParseCases("f", strings.Repeat("== \n", 1000))
+	if n := strings.Count(err.Error(), "\n"); n != 19 {
+		t.Errorf("%d errors", n+1)
+	}
+}
+
+// TestParseCases: quotes, comments, what is common to all cases; and lines that
+// stay what they are.
+func TestParseCases(t *testing.T) {
+	const text = "\uFEFFpolicy: common.yaml\r\nworkspace: /common\n\nA comment: of one line.\n" +
+		"== one\n# no policy of its own\ntrace:\n# a comment\n  a exec /bin/sh -c \"a  b\\n#\" \"ok\" ok # why\n\n  a exit 0\n  human deny\n" +
+		"== two\npolicy: |\n    rule r:\n\n      block exec \"x\"\nworkspace: /w\ntrace:\n\ta exec /x block \"ok\"\n" +
+		"== three\nworkspace: /v\npolicy:\n  rule r:\n#\n    block open \"f\"\ntrace:\n  a open /v/f block r\n" +
+		"== four\nyaml:\n  version: 1\n\n  policy: |\n    rule r:\n      block open \"f\"\ntrace:\n  a open /f block r\n"
+	cases, err := model.ParseCases("f", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := cases[0], cases[1]
+	if one.Path != "common.yaml" || one.Workspace != "/common" || one.Document() != nil || len(one.Steps) != 3 {
+		t.Errorf("%+v", one)
+	}
+	if s := one.Steps[0]; !slices.Equal(s.Words, []string{"a", "exec", "/bin/sh", "-c", "a  b\n#", "ok"}) || s.Line != 9 ||
+		s.Text != `a exec /bin/sh -c "a  b\n#" "ok"` || s.Want() != "ok" {
+		t.Errorf("%+v", s)
+	}
+	if s := two.Steps[0]; s.Want() != "block ok" {
+		t.Errorf("%+v", s)
+	}
+	lines := strings.Split(text, "\n")
+	for _, c := range cases[1:] {
+		p, err := policy.Compile([]policy.Document{{Name: "f", Text: c.Document()}}, policy.Options{Workspace: "/"})
+		if err != nil {
+			t.Errorf("%s: %v\n%s", c.Name, err, c.Document())
+			continue
+		}
+		_, place, _ := strings.Cut(p.Program.Clauses[0].Pos, ":")
+		var line, col int
+		if _, err := fmt.Sscanf(place, "%d:%d", &line, &col); err != nil {
+			t.Fatal(err)
+		}
+		if got := lines[line-1][col-1:]; !strings.HasPrefix(got, "block ") {
+			t.Errorf("%s: the clause is at %s: %q", c.Name, p.Program.Clauses[0].Pos, got)
+		}
+		if c.Workspace != "" && p.Program.Clauses[0].Pattern.Text != c.Workspace+"/f" && c.Name != "two" {
+			t.Errorf("%s: %+v", c.Name, p.Program.Clauses[0])
+		}
+	}
+}
+
+// TestDocs runs the cases that the documentation shows, with the policies beside
+// them.
+func TestDocs(t *testing.T) {
+	secrets := "version: 1\npolicy: |\n  source SECRET = file \"**/.env\"\n  rule secrets-stay:\n    block connect any if SECRET\n"
+	for file, yaml := range map[string]string{"../../docs/policy-tests.md": secrets, "../../docs/language.md": ""} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i, block := range strings.Split(string(text), "```") {
+			kind, body, _ := strings.Cut(block, "\n")
+			switch {
+			case i%2 == 0:
+				continue
+			case kind == "yaml" && file != "../../docs/policy-tests.md" && n == 0:
+				yaml = body // the last before the cases
+				continue
+			case !strings.Contains(body, "\n== "):
+				continue
+			}
+			cases, err := model.ParseCases(file, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range cases {
+				n++
+				p, err := policy.Compile([]policy.Document{{Name: c.Path, Text: []byte(yaml)}}, policy.Options{Workspace: c.Workspace})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f := model.Run(p.Program, &c); f != nil {
+					t.Errorf("%s: %s: %+v", file, c.Name, f)
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("%s: %d cases", file, n)
 		}
 	}
 }

@@ -16,8 +16,9 @@ type Decision struct {
 	// what the language itself refuses.
 	Rule    string
 	Because string
-	Why     string   // for people: which clause decided, and on what
-	Matched []string // all the rules whose clauses matched
+	Clause  *ir.Clause // that decided, nil without a Rule
+	Why     string     // for people: which clause decided, and on what
+	Matched []string   // all the rules whose clauses matched
 }
 
 // String is the verdict as case files write it.
@@ -85,9 +86,12 @@ func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
 		}
 		rule := s.program.Rules[c.Rule]
 		r := ruling{order: i, Decision: Decision{
-			Effect: c.Effect, Rule: rule.Name, Because: rule.Because,
-			Why: fmt.Sprintf("%s: `%s` matches %s; %s holds %s", c.Pos, c.Text, e, p.Name, s.LabelNames(labels)),
+			Effect: c.Effect, Rule: rule.Name, Because: rule.Because, Clause: c,
+			Why: fmt.Sprintf("%s: `%s` matches %s", c.Pos, c.Text, e),
 		}}
+		if len(c.If) > 0 {
+			r.Why += fmt.Sprintf("; %s holds %s", p.Name, s.LabelNames(labels))
+		}
 		if c.Effect == ir.Ask {
 			s.asked(&r, e, c.Hold > 0)
 		}
@@ -95,6 +99,9 @@ func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
 	}
 	return out
 }
+
+// otherOperation is how mismatch begins where a clause is about another one.
+const otherOperation = "it is about "
 
 // mismatch says why a clause does not match: "its operation, pattern and argv
 // tokens match, its if holds on L, and none of its unless conditions hold". It is
@@ -106,7 +113,7 @@ func (s *Scope) mismatch(c *ir.Clause, p *Process, e *event, labels uint64) stri
 	}
 	switch {
 	case !ir.Governs(c.Op, e.op):
-		return "it is about " + c.Op.String()
+		return otherOperation + c.Op.String()
 	case e.moved != "" && e.named(c.Pattern, by) == slices.ContainsFunc(c.Unless.Targets, e.excusedApart),
 		e.moved == "" && !e.named(c.Pattern, by):
 		return "its pattern does not match " + e.String()

@@ -4,6 +4,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
@@ -11,10 +12,11 @@ import (
 
 // Failure is a step that went otherwise than its case says.
 type Failure struct {
-	Step Step
-	Got  string // the verdict, "" if the step makes no sense
-	// Notes say which rule decided and why, or why the rule that was expected did
-	// not.
+	Step int      // index in Case.Steps; what follows it was not acted out
+	Got  Decision // unless there is an Err
+	Err  error    // the step makes no sense where it stands
+	// Notes say which clause decided and on what, and why those that were expected
+	// to did not.
 	Notes []string
 }
 
@@ -22,61 +24,81 @@ type Failure struct {
 // none does. A verdict without a rule is satisfied by any rule.
 func Run(p *ir.Program, c *Case) *Failure {
 	s := New(p)
-	for _, step := range c.Steps {
-		before := s.explain(step)
+	for i, step := range c.Steps {
 		d, err := s.Do(step.Words)
-		if err != nil {
-			return &Failure{Step: step, Notes: []string{err.Error()}}
+		switch {
+		case err != nil:
+			return &Failure{Step: i, Err: err}
+		case !step.satisfied(d):
+			return &Failure{Step: i, Got: d, Notes: account(p, c, i, d)}
 		}
-		if d.Effect == ir.Allow && step.Verdict == "ok" || d.Effect.String() == step.Verdict && (step.Rule == "" || step.Rule == d.Rule) {
-			continue
-		}
-		f := &Failure{Step: step, Got: d.String()}
-		if d.Why != "" {
-			f.Notes = append(f.Notes, d.Why)
-		}
-		f.Notes = append(f.Notes, before...)
-		return f
 	}
 	return nil
 }
 
-// explain says of a rule that a step expects why its clauses don't match; without
-// a rule, of all clauses about the operation. The state is that before the step.
-func (s *Scope) explain(step Step) []string {
-	if step.Verdict == "ok" || len(step.Words) < 3 || objects(step.Words[1]) != len(step.Words)-2 && !strings.HasPrefix(step.Words[1], "exec") {
-		return nil
+func (s *Step) satisfied(d Decision) bool {
+	return d.Effect == ir.Allow && s.Verdict == "ok" || d.Effect.String() == s.Verdict && (s.Rule == "" || s.Rule == d.Rule)
+}
+
+// account acts out a case up to a step that failed, keeps what led there, and says
+// why the decision on it is what it is.
+func account(p *ir.Program, c *Case, failed int, got Decision) (notes []string) {
+	s := New(p)
+	h := newHistory(s, c)
+	for i := range failed {
+		_, _ = s.Do(c.Steps[i].Words) // it did before
+		h.note(i)
 	}
-	p := s.Process(step.Words[0])
-	if p.ended || step.Words[1] == "fork" || step.Words[1] == "exit" || step.Words[1] == "killed" || strings.HasPrefix(step.Words[1], "pipe") {
-		return nil
+	step := &c.Steps[failed]
+	if got.Why != "" {
+		notes = append(notes, got.Why)
 	}
-	o, err := s.operation(p, step.Words[1], step.Words[2:])
+	if !needsVerdict(step.Words) || step.Words[1] == "fork" || strings.HasPrefix(step.Words[1], "pipe") {
+		return notes
+	}
+	subject := s.Process(step.Words[0])
+	o, err := s.operation(subject, step.Words[1], step.Words[2:])
 	if err != nil {
-		return nil
+		return notes
 	}
-	const most = 8
-	var out []string
-	found := false
-	for i := range s.program.Clauses {
-		c := &s.program.Clauses[i]
-		if step.Rule != "" && s.program.Rules[c.Rule].Name != step.Rule {
+	if got.Clause != nil {
+		notes = append(notes, h.led(got.Clause, o)...)
+	}
+	if step.Verdict != "ok" {
+		notes = append(notes, h.missed(step.Rule, got, o)...)
+	}
+	return unique(notes)
+}
+
+// missed says of the clauses that were expected to decide why they did not: those
+// of a rule or, without one, all about the operation.
+func (h *history) missed(rule string, got Decision, o *operation) (notes []string) {
+	const most = 4
+	found, n := false, 0
+	for i := range h.scope.program.Clauses {
+		c := &h.scope.program.Clauses[i]
+		if name := h.scope.program.Rules[c.Rule].Name; c == got.Clause || rule != "" && name != rule {
 			continue
 		}
 		found = true
-		why := s.nearest(c, o)
-		if len(out) < most && why != "" && (step.Rule != "" || !strings.HasPrefix(why, "it is about ")) {
-			out = append(out, fmt.Sprintf("%s: `%s` does not match: %s", c.Pos, c.Text, why))
+		why := h.scope.nearest(c, o)
+		switch {
+		case why == "":
+			notes = append(notes, fmt.Sprintf("%s: `%s` matches too: the strictest decides, and of these the first", c.Pos, c.Text))
+		case n < most && (rule != "" || !strings.HasPrefix(why, otherOperation)):
+			n++
+			notes = append(notes, fmt.Sprintf("%s: `%s` does not match: %s", c.Pos, c.Text, why))
+			notes = append(notes, h.led(c, o)...)
 		}
 	}
-	if !found && step.Rule != "" {
-		out = append(out, fmt.Sprintf("the policy has no rule %q", step.Rule))
+	if !found && rule != "" && got.Rule != rule {
+		notes = append(notes, fmt.Sprintf("the policy has no rule %q", rule))
 	}
-	return out
+	return notes
 }
 
 // nearest says why a clause matches none of an operation's events, for the event
-// that it is about.
+// that it is about; it is empty when it matches one.
 func (s *Scope) nearest(c *ir.Clause, o *operation) string {
 	best := ""
 	for _, e := range o.events {
@@ -84,9 +106,18 @@ func (s *Scope) nearest(c *ir.Clause, o *operation) string {
 		if why == "" {
 			return ""
 		}
-		if best == "" || strings.HasPrefix(best, "it is about ") {
+		if best == "" || strings.HasPrefix(best, otherOperation) {
 			best = why
 		}
 	}
 	return best
+}
+
+func unique(list []string) (out []string) {
+	for _, text := range list {
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
 }

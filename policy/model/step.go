@@ -3,7 +3,6 @@
 package model
 
 import (
-	"path"
 	"strconv"
 
 	"github.com/actplane/actplane/policy/ir"
@@ -12,8 +11,8 @@ import (
 // Do acts out one step of a trace: SUBJECT OP OBJECT [ARGS…], or what a person
 // says. An error is a step that makes no sense, not one that is denied.
 func (s *Scope) Do(words []string) (Decision, error) {
-	if len(words) < 2 {
-		return Decision{}, stepErrorf("a step is SUBJECT OPERATION [OBJECT…] VERDICT [RULE]")
+	if err := checkStep(words); err != nil {
+		return Decision{}, err
 	}
 	if words[0] == "human" {
 		return Decision{}, s.human(words[1:])
@@ -22,24 +21,11 @@ func (s *Scope) Do(words []string) (Decision, error) {
 	if p.ended {
 		return Decision{}, stepErrorf("the process %s has ended", p.Name)
 	}
-	if n := objects(op); n == 0 {
-		return Decision{}, stepErrorf("%q is no operation of a trace", op)
-	} else if len(args) < n || len(args) > n && op != "exec" && op != "execfails" {
-		return Decision{}, stepErrorf("%s has %d words after it, not %d", op, n, len(args))
-	}
-	for _, object := range args[:paths(op)] {
-		if !path.IsAbs(object) {
-			return Decision{}, stepErrorf("%q is no absolute path", object)
-		}
-	}
 	switch op {
 	case "fork":
 		return Decision{}, s.fork(p, args[0])
 	case "exit", "killed":
-		status, err := strconv.Atoi(args[0])
-		if err != nil && op == "exit" {
-			return Decision{}, stepErrorf("%q is no exit status", args[0])
-		}
+		status, _ := strconv.Atoi(args[0])
 		s.exit(p, status, op == "exit")
 		return Decision{}, nil
 	case "pipe", "pipewrite", "piperead":
@@ -102,11 +88,8 @@ func paths(op string) int {
 }
 
 func (s *Scope) human(words []string) error {
-	switch {
-	case words[0] == "deny" && len(words) == 1:
+	if words[0] == "deny" {
 		return s.Deny()
-	case words[0] == "approve" && len(words) == 2:
-		return s.Approve(words[1] == "once")
 	}
-	return stepErrorf("write `human approve once`, `human approve 10m` or `human deny`")
+	return s.Approve(words[1] == "once")
 }
