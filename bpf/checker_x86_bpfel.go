@@ -63,6 +63,35 @@ type CheckerImage struct {
 	ArgStart [8]uint64
 }
 
+type CheckerOutput struct {
+	_      structs.HostLayout
+	Record struct {
+		_          structs.HostLayout
+		Time       uint64
+		Process    uint64
+		Labels     uint64
+		Ancestors  [16]uint64
+		Scope      uint32
+		Generation uint32
+		Clause     uint32
+		Row        uint32
+		Tgid       uint32
+		ObjectSize uint32
+		ArgsSize   uint32
+		Kind       uint8
+		Effect     uint8
+		Op         uint8
+		Reason     uint8
+		ObjectKind uint8
+		ArgsCut    uint8
+		Flags      uint8
+		Protocol   uint8
+		Comm       [16]int8
+		Pad        [4]uint8
+	}
+	Data [6144]int8
+}
+
 type CheckerProcess struct {
 	_            structs.HostLayout
 	Id           uint64
@@ -124,35 +153,10 @@ type CheckerScopeFiles struct {
 }
 
 type CheckerScratch struct {
-	_      structs.HostLayout
-	Busy   uint64
-	Path   [4352]int8
-	Name   [320]int8
-	Record struct {
-		_          structs.HostLayout
-		Time       uint64
-		Process    uint64
-		Labels     uint64
-		Ancestors  [16]uint64
-		Scope      uint32
-		Generation uint32
-		Clause     uint32
-		Row        uint32
-		Tgid       uint32
-		ObjectSize uint32
-		ArgsSize   uint32
-		Kind       uint8
-		Effect     uint8
-		Op         uint8
-		Reason     uint8
-		ObjectKind uint8
-		ArgsCut    uint8
-		Flags      uint8
-		Protocol   uint8
-		Comm       [16]int8
-		Pad        [4]uint8
-	}
-	Data [6144]int8
+	_    structs.HostLayout
+	Busy uint64
+	Path [4352]int8
+	Name [320]int8
 }
 
 type CheckerThread struct {
@@ -209,6 +213,8 @@ const (
 	CheckerMapGateRefs         = "gate_refs"
 	CheckerMapHosts            = "hosts"
 	CheckerMapImages           = "images"
+	CheckerMapOutputs          = "outputs"
+	CheckerMapOwnOutputs       = "own_outputs"
 	CheckerMapOwnScratches     = "own_scratches"
 	CheckerMapOwnersByFile     = "owners_by_file"
 	CheckerMapProcesses        = "processes"
@@ -293,6 +299,8 @@ type CheckerMapSpecs struct {
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
+	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
 	OwnersByFile   *ebpf.MapSpec `ebpf:"owners_by_file"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
@@ -351,6 +359,8 @@ type CheckerMaps struct {
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	Outputs        *ebpf.Map `ebpf:"outputs"`
+	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
 	OwnersByFile   *ebpf.Map `ebpf:"owners_by_file"`
 	Processes      *ebpf.Map `ebpf:"processes"`
@@ -376,6 +386,8 @@ func (m *CheckerMaps) Close() error {
 		m.GateRefs,
 		m.Hosts,
 		m.Images,
+		m.Outputs,
+		m.OwnOutputs,
 		m.OwnScratches,
 		m.OwnersByFile,
 		m.Processes,

@@ -7,22 +7,23 @@
 
 /* put_object copies a path to where the record's text is; any other object is
  * there already. It returns the object's size. */
-static __always_inline u32 put_object(struct act *act, struct scratch *scratch)
+static __always_inline u32 put_object(struct act *act, struct output *output)
 {
+	struct scratch *scratch = scratch_at(act->scratch);
 	u64 at = act->object, size;
 
 	if (act->object_kind != OBJECT_PATH)
 		return act->object & 127;
-	if (at >= PATH_SIZE - 1)
+	if (!scratch || at >= PATH_SIZE - 1)
 		return 0;
 	size = PATH_SIZE - 1 - at;
 	BOUND(size, PATH_SIZE - 1);
 	BOUND(at, PATH_SIZE - 1);
-	bpf_probe_read_kernel(scratch->data, size, &scratch->path[at]);
+	bpf_probe_read_kernel(output->data, size, &scratch->path[at]);
 	return size;
 }
 
-static __always_inline u32 put_args(struct scratch *scratch, u64 after)
+static __always_inline u32 put_args(struct output *output, u64 after)
 {
 	struct thread *thread = thread_state();
 	u64 size;
@@ -34,8 +35,8 @@ static __always_inline u32 put_args(struct scratch *scratch, u64 after)
 		size = ARGS_SIZE;
 	BOUND(after, PATH_SIZE - 1);
 	BOUND(size, 2 * ARGS_SIZE - 1);
-	bpf_probe_read_kernel(&scratch->data[after], size, thread->args);
-	scratch->record.args_cut = thread->exec.args_cut;
+	bpf_probe_read_kernel(&output->data[after], size, thread->args);
+	output->record.args_cut = thread->exec.args_cut;
 	return size;
 }
 
@@ -52,18 +53,18 @@ static __always_inline void fill_process(struct record *record)
 /* emit writes a record of what ACT decided; that of an exec has argv. */
 __noinline int emit(struct act *act, u32 kind)
 {
-	struct scratch *scratch;
+	struct output *output;
 	struct record *record;
 	struct scope *scope;
 	u64 size;
 
 	if (!act)
 		return 0;
-	scratch = scratch_at(act->scratch);
+	output = output_at(act->scratch);
 	scope = scope_at(act->slot);
-	if (!scratch || !scope)
+	if (!output || !scope)
 		return 0;
-	record = &scratch->record;
+	record = &output->record;
 	record->time = bpf_ktime_get_boot_ns();
 	record->labels = act->labels;
 	record->scope = act->slot;
@@ -82,9 +83,9 @@ __noinline int emit(struct act *act, u32 kind)
 	record->args_size = 0;
 	fill_process(record);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	record->object_size = put_object(act, scratch);
+	record->object_size = put_object(act, output);
 	if (act->op == OP_EXEC)
-		record->args_size = put_args(scratch, record->object_size);
+		record->args_size = put_args(output, record->object_size);
 	size = sizeof(*record) + record->object_size + record->args_size;
 	if (size > sizeof(*record) + PATH_SIZE + ARGS_SIZE)
 		size = sizeof(*record) + PATH_SIZE + ARGS_SIZE;

@@ -104,6 +104,12 @@ const (
 	EnforcerLimitsLIMIT_SCRATCHES_PER_CPU EnforcerLimits = 8
 )
 
+type EnforcerOutput struct {
+	_      structs.HostLayout
+	Record EnforcerRecord
+	Data   [6144]int8
+}
+
 type EnforcerProcess struct {
 	_            structs.HostLayout
 	Id           uint64
@@ -190,12 +196,10 @@ type EnforcerScopeFiles struct {
 }
 
 type EnforcerScratch struct {
-	_      structs.HostLayout
-	Busy   uint64
-	Path   [4352]int8
-	Name   [320]int8
-	Record EnforcerRecord
-	Data   [6144]int8
+	_    structs.HostLayout
+	Busy uint64
+	Path [4352]int8
+	Name [320]int8
 }
 
 type EnforcerThread struct {
@@ -249,6 +253,8 @@ const (
 	EnforcerMapGateRefs               = "gate_refs"
 	EnforcerMapHosts                  = "hosts"
 	EnforcerMapImages                 = "images"
+	EnforcerMapOutputs                = "outputs"
+	EnforcerMapOwnOutputs             = "own_outputs"
 	EnforcerMapOwnScratches           = "own_scratches"
 	EnforcerMapOwnersByFile           = "owners_by_file"
 	EnforcerMapProcesses              = "processes"
@@ -458,6 +464,8 @@ type EnforcerMapSpecs struct {
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
+	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
 	OwnersByFile   *ebpf.MapSpec `ebpf:"owners_by_file"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
@@ -515,6 +523,8 @@ type EnforcerMaps struct {
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	Outputs        *ebpf.Map `ebpf:"outputs"`
+	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
 	OwnersByFile   *ebpf.Map `ebpf:"owners_by_file"`
 	Processes      *ebpf.Map `ebpf:"processes"`
@@ -539,6 +549,8 @@ func (m *EnforcerMaps) Close() error {
 		m.GateRefs,
 		m.Hosts,
 		m.Images,
+		m.Outputs,
+		m.OwnOutputs,
 		m.OwnScratches,
 		m.OwnersByFile,
 		m.Processes,

@@ -79,14 +79,15 @@ static long base_name_step(u64 step, struct base_name *b)
 		return 1;
 	at--;
 	BOUND(at, PATH_SIZE - 1);
-	if (b->scratch->data[at] == '/')
+	if (b->scratch->path[at] == '/')
 		return 1;
 	b->at = at;
 	b->length++;
 	return 0;
 }
 
-/* name_row returns the row of the base name by which a program was invoked. */
+/* name_row returns the row of the base name by which a program was invoked. The path
+ * in the buffer is lost. */
 __noinline u32 name_row(struct act *act, u64 invoked)
 {
 	struct base_name b = {};
@@ -99,7 +100,7 @@ __noinline u32 name_row(struct act *act, u64 invoked)
 	scratch = scratch_at(act->scratch);
 	if (!scratch)
 		return ROW_UNKNOWN;
-	size = bpf_probe_read_kernel_str(scratch->data, PATH_SIZE, (void *)invoked);
+	size = bpf_probe_read_kernel_str(scratch->path, PATH_SIZE, (void *)invoked);
 	if (size <= 1 || size >= PATH_SIZE)
 		return ROW_UNKNOWN;
 	b.scratch = scratch;
@@ -112,7 +113,7 @@ __noinline u32 name_row(struct act *act, u64 invoked)
 	BOUND(at, PATH_SIZE - 1);
 	BOUND(length, NAME_SIZE - 1);
 	__builtin_memset(scratch->name, 0, sizeof(scratch->name));
-	bpf_probe_read_kernel(scratch->name, length, &scratch->data[at]);
+	bpf_probe_read_kernel(scratch->name, length, &scratch->path[at]);
 	return name_key_row(act->image, act->scratch, length, START_NAME);
 }
 
@@ -214,7 +215,7 @@ static __always_inline void follow_leader(struct act *act)
 	if (BPF_CORE_READ(task, pid) == BPF_CORE_READ(task, tgid))
 		return;
 	process = current_process();
-	copy = bpf_task_storage_get(&processes, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	copy = new_storage(&processes, task);
 	if (copy && process)
 		__builtin_memcpy(copy, process, sizeof(*copy));
 	else
@@ -231,7 +232,7 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 
 	if (membership != INSIDE)
 		return membership == REFUSED;
-	thread = thread_state();
+	thread = new_thread_state();
 	if (!thread) {
 		count_starved(&act);
 		return true;

@@ -77,7 +77,7 @@ static __always_inline bool use_now(struct act *act, struct file *file, u32 ops,
 
 static __always_inline void remember(struct act *act, struct file *file, u32 ops)
 {
-	struct thread *thread = thread_state();
+	struct thread *thread = new_thread_state();
 	struct last_use now = {};
 
 	if (thread && use_now(act, file, ops, &now))

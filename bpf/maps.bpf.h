@@ -68,7 +68,15 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* A buffer of the thread's own, for when the pool is dry: kernels that preempt can
+/* Goes with the buffer of the same number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SCRATCHES_PER_CPU);
+	__type(key, u32);
+	__type(value, struct output);
+} outputs SEC(".maps");
+
+/* Buffers of the thread's own, for when the pool is dry: kernels that preempt can
  * have any number of threads in the middle of a program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -76,6 +84,13 @@ struct {
 	__type(key, int);
 	__type(value, struct scratch);
 } own_scratches SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct output);
+} own_outputs SEC(".maps");
 
 /* Labels and marks of files, by identity and scope. When it is full, the scope
  * is saturated: a file without an entry then counts as carrying every label. */

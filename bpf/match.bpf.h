@@ -37,12 +37,12 @@ struct dfa_walk {
                                                                                                    \
 		if (!dfa)                                                                          \
 			return 1;                                                                  \
+		/* Not inside the loop: behind the key are its zeros, not its start. */            \
+		BOUND(at, (size)-1);                                                               \
 		_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < CHUNK; i += 8)           \
 		{                                                                                  \
-			u64 offset = at + i, word;                                                 \
+			u64 word = *(u64 *)(key + at + i);                                         \
                                                                                                    \
-			BOUND(offset, (size)-1);                                                   \
-			word = *(u64 *)(key + offset);                                             \
 			STEP(dfa, states, 0);                                                      \
 			STEP(dfa, states, 8);                                                      \
 			STEP(dfa, states, 16);                                                     \

@@ -70,7 +70,10 @@ struct thread {
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 
-/* Of a program, while it runs; see acquire. */
+/*
+ * Of a program, while it runs; see acquire. Two buffers, since kernels from 7.0 on
+ * give a task no storage of more than 8 KiB.
+ */
 struct scratch {
 	u64 busy;
 	/* A path is written from the end towards the start, and ends before
@@ -78,7 +81,10 @@ struct scratch {
 	 * bytes at a time. */
 	char path[PATH_SIZE + NAME_SIZE];
 	char name[NAME_SIZE + 64]; /* other keys, and zeros behind them */
-	/* One after the other, as they are written out. */
+};
+
+/* A record as it is written out, one part after the other. */
+struct output {
 	struct record record;
 	char data[PATH_SIZE + ARGS_SIZE];
 };

@@ -57,6 +57,21 @@ static __always_inline struct process *process_of(struct task_struct *task)
 	return bpf_task_storage_get(&processes, task->group_leader, NULL, 0);
 }
 
+/*
+ * new_storage returns TASK's element of MAP, and makes it if there is none. Kernels
+ * from 7.0 on take the memory only if no lock is held that it would have to wait for,
+ * so one failure says little. NULL: there is none, deny.
+ */
+#define STORAGE_TRIES 32
+#define new_storage(map, task)                                                                     \
+	({                                                                                         \
+		void *storage_ = NULL;                                                             \
+		for (u32 try_ = 0; try_ < STORAGE_TRIES && !storage_; try_++)                      \
+			storage_ = bpf_task_storage_get((map), (task), NULL,                       \
+							BPF_LOCAL_STORAGE_GET_F_CREATE);           \
+		storage_;                                                                          \
+	})
+
 /* slot_by_cgroup returns the slot of the outermost scope around the current
  * task's cgroup, plus one, or 0. */
 __noinline int slot_by_cgroup(void)
@@ -83,9 +98,9 @@ static __always_inline bool past_setup(struct process *process)
 /*
  * adopt makes a process of a scope out of a task that came from outside of every
  * scope: runc's init, or runc's exec. It is in setup. A child of a process of the
- * scope did not come from outside, even if it has no state: NULL, which refuses it.
+ * scope did not come from outside, even if it has no state, and is not adopted.
  */
-static __always_inline struct process *adopt(void)
+__noinline int adopt(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct host *host = host_state();
@@ -94,20 +109,19 @@ static __always_inline struct process *adopt(void)
 	u32 slot = slot_by_cgroup();
 
 	if (!slot || !host || past_setup(process_of(task->group_leader->real_parent)))
-		return NULL;
+		return 0;
 	slot--;
 	scope = bpf_map_lookup_elem(&scopes, &slot);
 	if (!scope)
-		return NULL;
-	process = bpf_task_storage_get(&processes, task->group_leader, NULL,
-				       BPF_LOCAL_STORAGE_GET_F_CREATE);
+		return 0;
+	process = new_storage(&processes, task->group_leader);
 	if (!process || process->generation)
-		return process;
+		return process != NULL;
 	process->scope = slot;
 	process->flags = PROCESS_SETUP;
 	process->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
 	process->generation = scope->generation; /* last: makes it valid */
-	return process;
+	return 1;
 }
 
 enum membership {
@@ -142,6 +156,15 @@ static __always_inline bool strays(void)
 	return host && host->strays;
 }
 
+/* count_starved counts an operation that is refused for want of memory. */
+static __always_inline void count_starved(struct act *act)
+{
+	struct scope *scope = scope_at(act->slot);
+
+	if (scope)
+		__sync_fetch_and_add(&scope->starved, 1);
+}
+
 /* enter fills in ACT for the current task. */
 static __always_inline enum membership enter(struct act *act)
 {
@@ -152,9 +175,16 @@ static __always_inline enum membership enter(struct act *act)
 		return OUTSIDE;
 	process = current_process();
 	if (!process) {
-		process = adopt();
-		if (!process)
-			return slot_by_cgroup() ? REFUSED : OUTSIDE;
+		process = adopt() ? current_process() : NULL;
+		if (!process) {
+			u32 slot = slot_by_cgroup();
+
+			if (!slot)
+				return OUTSIDE;
+			act->slot = slot - 1;
+			count_starved(act);
+			return REFUSED;
+		}
 	}
 	act->slot = process->scope;
 	act->generation = process->generation;
@@ -191,11 +221,21 @@ static __always_inline bool leaves_setup(struct act *act)
 	return (u64)BPF_CORE_READ(task, fs, root.dentry, d_inode) != host->root;
 }
 
-/* thread_state returns the current thread's memory; NULL: there is none, deny. */
+/* thread_state returns the current thread's memory, if it has some. */
 static __always_inline struct thread *thread_state(void)
 {
-	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL,
-				    BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+}
+
+__noinline int make_thread_state(void)
+{
+	return new_storage(&threads, bpf_get_current_task_btf()) != NULL;
+}
+
+/* new_thread_state gives it some. */
+static __always_inline struct thread *new_thread_state(void)
+{
+	return thread_state() ?: make_thread_state() ? thread_state() : NULL;
 }
 
 #define OWN_SCRATCH 0xffffffff
@@ -205,21 +245,28 @@ static __always_inline struct scratch *scratch_at(u32 number)
 	u32 index = number - 1;
 
 	if (number == OWN_SCRATCH)
-		return bpf_task_storage_get(&own_scratches, bpf_get_current_task_btf(), NULL,
-					    BPF_LOCAL_STORAGE_GET_F_CREATE);
+		return bpf_task_storage_get(&own_scratches, bpf_get_current_task_btf(), NULL, 0);
 	return bpf_map_lookup_elem(&scratches, &index);
 }
 
-static __always_inline void count_starved(struct act *act)
+static __always_inline struct output *output_at(u32 number)
 {
-	struct scope *scope = scope_at(act->slot);
+	u32 index = number - 1;
 
-	if (scope)
-		__sync_fetch_and_add(&scope->starved, 1);
+	if (number == OWN_SCRATCH)
+		return bpf_task_storage_get(&own_outputs, bpf_get_current_task_btf(), NULL, 0);
+	return bpf_map_lookup_elem(&outputs, &index);
 }
 
-/* acquire takes a buffer for the rest of the program; release gives it back. False:
- * there is none, deny. */
+__noinline int make_own_buffers(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return new_storage(&own_scratches, task) && new_storage(&own_outputs, task);
+}
+
+/* acquire takes buffers for the rest of the program; release gives them back. False:
+ * there are none, deny. */
 static __always_inline bool acquire(struct act *act)
 {
 	u32 first = bpf_get_smp_processor_id() * SCRATCHES_PER_CPU;
@@ -233,7 +280,7 @@ static __always_inline bool acquire(struct act *act)
 		}
 	}
 	act->scratch = OWN_SCRATCH;
-	if (scratch_at(OWN_SCRATCH))
+	if (make_own_buffers())
 		return true;
 	count_starved(act);
 	return false;

@@ -22,11 +22,11 @@ static __always_inline void reach(struct act *act, u32 row, u32 op)
 /* judge_address decides on an address, which then is the record's object. */
 static __always_inline void judge_address(struct act *act, struct address *address, u32 op)
 {
-	struct scratch *scratch = scratch_at(act->scratch);
+	struct output *output = output_at(act->scratch);
 
-	if (!scratch)
+	if (!output)
 		return;
-	__builtin_memcpy(scratch->data, address->bytes, ADDRESS_SIZE);
+	__builtin_memcpy(output->data, address->bytes, ADDRESS_SIZE);
 	act->object_kind = OBJECT_ADDRESS;
 	act->object = ADDRESS_SIZE;
 	reach(act, address_row(act->image, address), op);
@@ -190,6 +190,7 @@ __noinline u32 abstract_row(struct act *act, u64 from)
 {
 	struct unix_address *address = (void *)from;
 	struct scratch *scratch;
+	struct output *output;
 	u64 length;
 
 	if (!act)
@@ -208,7 +209,10 @@ __noinline u32 abstract_row(struct act *act, u64 from)
 			scratch->name[i] = '@';
 	act->object_kind = OBJECT_UNIX;
 	act->object = length;
-	bpf_probe_read_kernel(scratch->data, UNIX_NAME_SIZE, scratch->name);
+	output = output_at(act->scratch);
+	if (!output)
+		return ROW_UNKNOWN;
+	bpf_probe_read_kernel(output->data, UNIX_NAME_SIZE, scratch->name);
 	return name_key_row(act->image, act->scratch, length, START_UNIX);
 }
 

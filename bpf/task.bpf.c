@@ -24,9 +24,11 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 	if (membership != INSIDE || flags & CLONE_THREAD)
 		return membership == REFUSED;
 	process = current_process();
-	child = bpf_task_storage_get(&processes, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!process || !child || !host)
+	child = new_storage(&processes, task);
+	if (!process || !child || !host) {
+		count_starved(&act);
 		return true;
+	}
 	child->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
 	child->labels = process->labels;
 	child->lineage = process->lineage;

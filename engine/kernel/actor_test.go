@@ -149,6 +149,8 @@ func (s *actorState) step(args []string) error {
 		return makeDeep(args[0])
 	case "race":
 		return race(args)
+	case "crowd":
+		return crowd(args)
 	case "dial":
 		return s.dial(args[0], args[1])
 	case "mapped":

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -104,6 +105,8 @@ func (c *checker) query(start dfa.Start, key []byte) bpf.CheckerQuery {
 	case dfa.Name:
 		fill(scratch.Name[:], key)
 	default:
+		former := bytes.Repeat([]byte("/x"), 2047) // paths that were here before
+		fill(scratch.Path[:], former[:4095-len(key)])
 		fill(scratch.Path[4095-len(key):], key)
 	}
 	if err := c.objects.Scratches.Put(uint32(0), scratch); err != nil {

@@ -220,7 +220,9 @@ func (k *Kernel) selectPrograms() error {
 	if err != nil {
 		return fmt.Errorf("count CPUs: %w", err)
 	}
-	k.spec.Maps["scratches"].MaxEntries = uint32(cpus) * uint32(bpf.EnforcerLimitsLIMIT_SCRATCHES_PER_CPU)
+	for _, pool := range []string{"scratches", "outputs"} {
+		k.spec.Maps[pool].MaxEntries = uint32(cpus) * uint32(bpf.EnforcerLimitsLIMIT_SCRATCHES_PER_CPU)
+	}
 	return nil
 }
 
