@@ -14,17 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/actplane/actplane/internal/cgroup"
+	"github.com/actplane/actplane/internal/proc"
 )
 
 // realHost reads /proc and the cgroup file system. The mounts are looked up
 // each time: the daemon may start before they are all there.
 type realHost struct {
-	proc string // /proc when empty
+	proc string // proc.Directory when empty
 }
 
 func (h realHost) procDir() string {
 	if h.proc == "" {
-		return "/proc"
+		return proc.Directory
 	}
 	return h.proc
 }
@@ -49,49 +50,20 @@ func (h realHost) Mount() (string, error) {
 
 // StartTime implements host.
 func (h realHost) StartTime(pid int) (uint64, error) {
-	const start = 21 // fields from 0, as proc(5) lists them from 1
-	fields, err := h.stat(pid)
+	stat, err := proc.ReadStat(h.procDir(), pid)
 	if err != nil {
 		return 0, err
 	}
-	if len(fields) <= start {
-		return 0, fmt.Errorf("read process %d: its stat has %d fields", pid, len(fields))
-	}
-	if fields[2] == "Z" || fields[2] == "X" {
+	if stat.Ended() {
 		return 0, fmt.Errorf("read process %d: it has ended: %w", pid, fs.ErrNotExist)
 	}
-	return strconv.ParseUint(fields[start], 10, 64)
+	return stat.Started, nil
 }
 
 // Parent implements host.
 func (h realHost) Parent(pid int) (int, error) {
-	fields, err := h.stat(pid)
-	if err != nil {
-		return 0, err
-	}
-	if len(fields) < 4 {
-		return 0, fmt.Errorf("read process %d: its stat has %d fields", pid, len(fields))
-	}
-	return strconv.Atoi(fields[3])
-}
-
-// stat splits /proc/PID/stat. The name in it may hold blanks and parentheses.
-func (h realHost) stat(pid int) ([]string, error) {
-	if pid <= 0 {
-		return nil, fmt.Errorf("read process %d: not a process's number", pid)
-	}
-	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "stat"))
-	if err != nil {
-		if errors.Is(err, unix.ESRCH) {
-			err = fs.ErrNotExist // it ended between open and read
-		}
-		return nil, fmt.Errorf("read process %d: %w", pid, err)
-	}
-	first, rest := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
-	if first < 0 || rest < first {
-		return nil, fmt.Errorf("read process %d: its stat has no name", pid)
-	}
-	return append([]string{strconv.Itoa(pid), string(text[first+1 : rest])}, strings.Fields(string(text[rest+1:]))...), nil
+	stat, err := proc.ReadStat(h.procDir(), pid)
+	return stat.Parent, err
 }
 
 // CgroupID implements host.

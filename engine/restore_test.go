@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 func TestRestart(t *testing.T) {
@@ -159,15 +158,9 @@ func TestSpoiltRecord(t *testing.T) {
 // A daemon comes back on a full disk: scopes, which stay enforced anyway, are
 // listed and served.
 func TestFullDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small disk needs root")
-	}
 	m := newMachine(t)
 	m.mkdir("run")
-	if err := unix.Mount("tmpfs", m.path("run"), "tmpfs", 0, "size=1m"); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { unix.Unmount(m.path("run"), unix.MNT_DETACH) })
+	testenv.MountTmpfs(t, m.path("run"), 1<<20)
 	e, client, stop := m.start()
 	m.container("c", 100)
 	dir := m.prepare(client, "c")

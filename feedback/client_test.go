@@ -41,10 +41,11 @@ func TestClientReportsARefusal(t *testing.T) {
 
 func TestTreeDepth(t *testing.T) {
 	proc := t.TempDir()
+	const rest = " 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0\n"
 	process := func(pid, stat, exe, comm string) {
 		directory := filepath.Join(proc, pid)
 		if err := errors.Join(os.Mkdir(directory, 0o755),
-			os.WriteFile(filepath.Join(directory, "stat"), []byte(stat), 0o644),
+			os.WriteFile(filepath.Join(directory, "stat"), []byte(stat+rest), 0o644),
 			os.WriteFile(filepath.Join(directory, "comm"), []byte(comm+"\n"), 0o644)); err != nil {
 			t.Fatal(err)
 		}

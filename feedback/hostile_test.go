@@ -106,11 +106,16 @@ func dial(t *testing.T, path string) net.Conn {
 
 func eventually(t *testing.T, true func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !true(); {
-		if time.Now().After(deadline) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for !true() {
+		select {
+		case <-ctx.Done():
 			t.Fatal("it did not come true")
+		case <-ticker.C:
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -3,56 +3,44 @@
 package feedback
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/actplane/actplane/internal/proc"
 )
 
 // TreeDepth finds out for process pid how many ancestors above it the root of
 // its tree is: the nearest one that is a program of its own and not a shell or
 // another program that only runs its arguments. That is the agent, for a hook as
 // well as for a tool that the agent runs, or the whole scope's oldest process.
-// It is what Query.Depth wants; -1 if no ancestor can be seen in proc, which is
-// /proc but in tests.
+// It is what Query.Depth wants; -1 if no ancestor can be seen in directory, which
+// is proc.Directory but in tests.
 //
 // Names do for this: whoever forges one gets other items of the same scope.
-func TreeDepth(proc string, pid int) int {
+func TreeDepth(directory string, pid int) int {
 	for depth := 1; depth <= maxDepth; depth++ {
-		parent, err := parentOf(proc, pid)
-		if err != nil || parent <= 0 {
+		stat, err := proc.ReadStat(directory, pid)
+		if err != nil || stat.Parent <= 0 {
 			if depth == 1 {
 				return -1
 			}
 			return depth - 1
 		}
-		if !isWrapper(programOf(proc, parent)) {
+		if !isWrapper(programOf(directory, stat.Parent)) {
 			return depth
 		}
-		pid = parent
+		pid = stat.Parent
 	}
 	return maxDepth
 }
 
-func parentOf(proc string, pid int) (int, error) {
-	stat, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, err
-	}
-	// pid (comm) state ppid; comm may hold spaces and parentheses.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 2 {
-		return 0, strconv.ErrSyntax
-	}
-	return strconv.Atoi(fields[1])
-}
-
 // programOf is the base name of a process's program, or, where that may not be
 // read, what the process calls itself.
-func programOf(proc string, pid int) string {
-	directory := filepath.Join(proc, strconv.Itoa(pid))
+func programOf(directory string, pid int) string {
+	directory = filepath.Join(directory, strconv.Itoa(pid))
 	if exe, err := os.Readlink(filepath.Join(directory, "exe")); err == nil {
 		return filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
 	}

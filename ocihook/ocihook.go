@@ -27,6 +27,7 @@ import (
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/bundle"
 	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/internal/proc"
 )
 
 const (
@@ -130,10 +131,11 @@ func (h *Hook) mark(state *specs.State) error {
 	if err != nil {
 		return err
 	}
-	record.Pid = state.Pid
-	if record.PidStarted, err = bundle.ProcessStarted(state.Pid); err != nil {
+	stat, err := proc.ReadStat(proc.Directory, state.Pid)
+	if err != nil {
 		return err
 	}
+	record.Pid, record.PidStarted = state.Pid, stat.Started
 	return h.Records.Save(record)
 }
 

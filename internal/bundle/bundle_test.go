@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/internal/proc"
 )
 
 func write(t *testing.T, text string) string {
@@ -159,13 +161,13 @@ func TestRecords(t *testing.T) {
 	if _, err := records.Load("one"); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("missing record: %v", err)
 	}
-	started, err := ProcessStarted(os.Getpid())
+	stat, err := proc.ReadStat(proc.Directory, os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := &Record{ID: "one", Root: "/r", Bundle: "/b", NoNewPrivileges: true, Pid: os.Getpid(), PidStarted: started,
+	live := &Record{ID: "one", Root: "/r", Bundle: "/b", NoNewPrivileges: true, Pid: os.Getpid(), PidStarted: stat.Started,
 		Capabilities: []CapabilityFilter{{Drop: []string{"ALL"}, Add: []string{"CAP_CHOWN"}}}}
-	reused := &Record{ID: "two", Pid: os.Getpid(), PidStarted: started - 1}
+	reused := &Record{ID: "two", Pid: os.Getpid(), PidStarted: stat.Started - 1}
 	staged := &Record{ID: "three"}
 	unmanaged := &Record{ID: "four", Unmanaged: true, Bundle: t.TempDir()}
 	for _, record := range []*Record{live, reused, staged, unmanaged} {

@@ -9,9 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/actplane/actplane/internal/proc"
 )
 
 // ValidID says whether a container id is one: what runc accepts, and a file name.
@@ -122,8 +123,8 @@ func (r *Record) Stale(now, written time.Time) bool {
 	if r.Pid == 0 {
 		return now.Sub(written) > stagedLife
 	}
-	started, err := ProcessStarted(r.Pid)
-	return err != nil || started != r.PidStarted
+	stat, err := proc.ReadStat(proc.Directory, r.Pid)
+	return err != nil || stat.Started != r.PidStarted
 }
 
 // Sweep removes what killed runtimes and hooks have left behind.
@@ -148,19 +149,4 @@ func (r Records) Sweep(now time.Time) {
 			r.Remove(id)
 		}
 	}
-}
-
-// ProcessStarted is a process's start time in clock ticks since boot.
-func ProcessStarted(pid int) (uint64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read process: %w", err)
-	}
-	// The name, in parentheses, can have spaces and parentheses in it.
-	_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return 0, fmt.Errorf("parse /proc/%d/stat: only %d fields", pid, len(fields))
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
 }

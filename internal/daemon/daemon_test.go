@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +24,8 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/daemon/daemontest"
+	"github.com/actplane/actplane/internal/proc"
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 // TestMain lets the test binary be the daemon: "fake-daemon SOCKET HOW".
@@ -47,14 +50,23 @@ func fakeDaemon(socket, how string) {
 	case "problem":
 		engine.Answer = api.StatusResponse{Problem: "kernel 5.10 is too old"}
 	case "hang":
-		time.Sleep(time.Minute)
+		stay()
 	}
 	if _, err := engine.Serve(socket); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	time.Sleep(time.Minute) // longer than any test; the tests end it
+	stay()
 	os.Exit(0)
+}
+
+// stay waits to be ended by the test, and ends by itself if the test was killed.
+func stay() {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	<-ctx.Done()
 }
 
 func options(t *testing.T, how string) Options {
@@ -129,17 +141,16 @@ func TestStartOnDemand(t *testing.T) {
 
 func checkDetached(t *testing.T, pid int) {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := proc.ReadStat(proc.Directory, pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if fields[1] == strconv.Itoa(os.Getpid()) {
+	if stat.Parent == os.Getpid() {
 		t.Error("the daemon is our child")
 	}
 	own, _ := unix.Getsid(0)
-	if fields[3] == strconv.Itoa(own) {
-		t.Error("the daemon is in our session")
+	if session, err := unix.Getsid(pid); err != nil || session == own {
+		t.Errorf("the daemon is in session %d (%v), and we are in %d", session, err, own)
 	}
 	if cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); cwd != "/" {
 		t.Errorf("the daemon is in %q", cwd)
@@ -172,18 +183,10 @@ func TestDaemonOfNoUse(t *testing.T) {
 		t.Errorf("error %q", err)
 	}
 	for _, pid := range pids(t, options.Directory) {
-		if state := processState(pid); state != "" && state != "Z" {
-			t.Errorf("the daemon was left behind, in state %s", state)
+		if stat, err := proc.ReadStat(proc.Directory, pid); err == nil && !stat.Ended() {
+			t.Errorf("the daemon was left behind, in state %c", stat.State)
 		}
 	}
-}
-
-func processState(pid int) string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))[0]
 }
 
 func TestDaemonThatHangs(t *testing.T) {
@@ -214,9 +217,7 @@ func TestNotForOthers(t *testing.T) {
 		}
 		return
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("becoming another user needs root")
-	}
+	testenv.RequireRoot(t)
 	directory, err := os.MkdirTemp("/tmp", "actplane")
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,9 @@
 // A test that needs a kernel that enforces calls [RequireKernel] first. Where the
 // kernel refuses such programs, the test is skipped with a reason; the guests of
 // integration/vm promise the privilege (ACTPLANE_TEST_ROOT=1), and there not
-// running is a failure. Every package whose tests import this one is run in the
-// guests by "make test".
+// running is a failure. Every package whose tests call [RequireKernel], [RequireLSM]
+// or [RequireBPF] is run in the guests by "make test"; what needs no more than root
+// runs where it is.
 //
 // It is for tests only, and decides nothing about the product: what a host can do
 // is found out by the engine's own probe.
@@ -78,7 +79,7 @@ func RequireRoot(t testing.TB) {
 	if os.Geteuid() == 0 {
 		return
 	}
-	if Promised() || os.Getenv("CI") == "true" {
+	if promisedOrCI() {
 		t.Fatal("needs root, which CI and the guests promise")
 	}
 	t.Skip("needs root")
@@ -93,12 +94,15 @@ func RequireBPF(t testing.TB) {
 	err := tryProgram()
 	switch {
 	case err == nil:
-	case Promised() || os.Getenv("CI") == "true":
+	case promisedOrCI():
 		t.Fatalf("the kernel loads no BPF program, which CI and the guests promise: %v", err)
 	default:
 		t.Skipf("needs a kernel that loads BPF programs: %v", err)
 	}
 }
+
+// promisedOrCI reports whether the machine promises root.
+func promisedOrCI() bool { return Promised() || os.Getenv("CI") == "true" }
 
 // missing says what a promised machine lacks, or nothing.
 func missing() string {

@@ -20,6 +20,7 @@ import (
 	"github.com/actplane/actplane/internal/bundle"
 	"github.com/actplane/actplane/internal/daemon"
 	"github.com/actplane/actplane/internal/daemon/daemontest"
+	"github.com/actplane/actplane/internal/proc"
 	"github.com/actplane/actplane/shim/prepare"
 )
 
@@ -288,8 +289,8 @@ func TestDelete(t *testing.T) {
 		t.Error("the record is still there")
 	}
 	// A container that runs keeps its record: runc may refuse to delete it.
-	started, _ := bundle.ProcessStarted(os.Getpid())
-	w.Records.Save(&bundle.Record{ID: "two", Pid: os.Getpid(), PidStarted: started})
+	stat, _ := proc.ReadStat(proc.Directory, os.Getpid())
+	w.Records.Save(&bundle.Record{ID: "two", Pid: os.Getpid(), PidStarted: stat.Started})
 	if !w.call("delete", "two") {
 		t.Fatal(w.stderr.String())
 	}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// MountTmpfs mounts a file system of its own, with room for that many bytes, on a
+// directory until the test ends. Without the privilege the test is skipped; CI and
+// the guests promise it.
+func MountTmpfs(t testing.TB, directory string, size int) {
+	t.Helper()
+	RequireRoot(t)
+	if err := unix.Mount("tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		if promisedOrCI() {
+			t.Fatalf("cannot mount, which CI and the guests promise: %v", err)
+		}
+		t.Skipf("needs to mount: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(directory, unix.MNT_DETACH) })
+}
