@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // maxConsumers bounds what the inside of a container can make us remember.
@@ -58,10 +60,7 @@ func (c *cursors) SetCursor(consumer string, sequence uint64) {
 	if err != nil {
 		return
 	}
-	_ = writeAtomic(c.path, 0o600, func(file *os.File) error {
-		_, err := file.Write(text)
-		return err
-	})
+	_ = atomicfile.Write(c.path, text, atomicfile.Options{Mode: 0o600})
 }
 
 // take finds a consumer and moves it to the end; mu is held.

@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // maxJournal bounds a scope's journal, which lies in memory (/run is a tmpfs):
@@ -144,7 +146,7 @@ func (h *history) rewrite() error {
 		}
 		lines = append(lines, line)
 	}
-	err := writeAtomic(h.path, 0o600, func(file *os.File) error {
+	err := atomicfile.Fill(h.path, atomicfile.Options{Mode: 0o600}, func(file io.Writer) error {
 		out := bufio.NewWriter(file)
 		for i := len(lines) - 1; i >= 0; i-- {
 			out.Write(lines[i])

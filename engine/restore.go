@@ -15,6 +15,7 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // restore takes over what an earlier daemon left: scopes that it knew, and
@@ -111,6 +112,9 @@ func loadScope(dir string) (*scope, error) {
 	program, err := decodeProgram(r.Program)
 	if err != nil {
 		return nil, err
+	}
+	if err := atomicfile.RemoveLeftovers(dir); err != nil {
+		return nil, fmt.Errorf("clean scope directory: %w", err)
 	}
 	s := &scope{id: r.ID, dir: dir, program: program, record: *r}
 	if s.events, err = loadHistory(dir); err != nil {

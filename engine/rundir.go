@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // The run directory:
@@ -71,6 +73,9 @@ func (e *Engine) makeRunDirectory() error {
 			return err
 		}
 	}
+	if err := atomicfile.RemoveLeftovers(filepath.Join(e.dir, "bin")); err != nil {
+		return fmt.Errorf("clean run directory: %w", err)
+	}
 	return e.copyGuest()
 }
 
@@ -106,7 +111,7 @@ func (e *Engine) copyGuest() error {
 		e.guest = path
 		return err
 	}
-	err = writeAtomic(path, 0o555, func(file *os.File) error {
+	err = atomicfile.Fill(path, atomicfile.Options{Mode: 0o555}, func(file io.Writer) error {
 		_, err := io.Copy(file, source)
 		return err
 	})
@@ -145,34 +150,6 @@ func (e *Engine) problem(sentence string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.problems = append(e.problems, sentence)
-}
-
-// writeAtomic makes path a new file: whoever looks sees the old or the new one.
-// Calls for one path must not overlap.
-func writeAtomic(path string, mode fs.FileMode, fill func(*os.File) error) error {
-	// One name, so that what a killed daemon left is used up.
-	staging := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.Remove(staging); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := os.OpenFile(staging, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	err = fill(file)
-	if err == nil {
-		err = file.Chmod(mode)
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(staging, path)
-	}
-	if err != nil {
-		os.Remove(staging)
-	}
-	return err
 }
 
 // listenUnix listens on a socket at path, in place of any that is there: the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // recordVersion is the layout of scope.json. A daemon leaves others alone.
@@ -74,10 +75,7 @@ type layer struct {
 func (r *record) save(dir string) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		err = writeAtomic(filepath.Join(dir, "scope.json"), 0o600, func(file *os.File) error {
-			_, err := file.Write(text)
-			return err
-		})
+		err = atomicfile.Write(filepath.Join(dir, "scope.json"), text, atomicfile.Options{Mode: 0o600})
 	}
 	if err != nil {
 		return fmt.Errorf("save scope: %w", err)

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // backupSuffix is of the configuration as it was before the runtime came in.
@@ -31,12 +33,17 @@ type dockerSetup struct {
 
 // edit is a change of the configuration that was checked and not yet made.
 type edit struct {
-	path     string // behind any links
-	before   []byte
-	after    []byte
-	existed  bool
-	mode     fs.FileMode
-	uid, gid int
+	path    string // behind any links
+	before  []byte
+	after   []byte
+	existed bool
+	mode    fs.FileMode
+	owner   *atomicfile.Owner // nil: who writes it
+}
+
+// options make what is written look like what was there.
+func (e *edit) options() atomicfile.Options {
+	return atomicfile.Options{Mode: uint32(e.mode), Owner: e.owner, Sync: true}
 }
 
 // present tells whether Docker is installed.
@@ -47,7 +54,7 @@ func (d *dockerSetup) present() bool {
 
 // plan reads the configuration and makes the new one. Nothing is written.
 func (d *dockerSetup) plan(change func([]byte) ([]byte, error)) (*edit, error) {
-	e := &edit{path: d.file, mode: 0o644, uid: -1, gid: -1}
+	e := &edit{path: d.file, mode: 0o644}
 	if target, err := filepath.EvalSymlinks(d.file); err == nil {
 		e.path = target
 	}
@@ -61,7 +68,7 @@ func (d *dockerSetup) plan(change func([]byte) ([]byte, error)) (*edit, error) {
 	if info, err := os.Stat(e.path); err == nil {
 		e.mode = info.Mode().Perm()
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			e.uid, e.gid = int(stat.Uid), int(stat.Gid)
+			e.owner = &atomicfile.Owner{UID: int(stat.Uid), GID: int(stat.Gid)}
 		}
 	}
 	if e.after, err = change(before); err != nil {
@@ -85,11 +92,11 @@ func (d *dockerSetup) apply(e *edit) error {
 		return environmentError("change Docker's configuration: %v", err)
 	}
 	if e.existed {
-		if err := replaceFile(e.path+backupSuffix, e.before, e.mode, e.uid, e.gid); err != nil {
+		if err := atomicfile.Write(e.path+backupSuffix, e.before, e.options()); err != nil {
 			return environmentError("back up Docker's configuration: %v", err)
 		}
 	}
-	if err := replaceFile(e.path, e.after, e.mode, e.uid, e.gid); err != nil {
+	if err := atomicfile.Write(e.path, e.after, e.options()); err != nil {
 		return environmentError("change Docker's configuration: %v", err)
 	}
 	fmt.Fprintf(d.out, "changed %s\n", d.file)
@@ -110,7 +117,7 @@ func (d *dockerSetup) remove(e *edit) error {
 	// they are; one with an empty list does not.
 	between, err := emptyRuntimes(e.before)
 	if err == nil {
-		err = replaceFile(e.path, between, e.mode, e.uid, e.gid)
+		err = atomicfile.Write(e.path, between, e.options())
 	}
 	if err != nil {
 		return environmentError("change Docker's configuration: %v", err)
@@ -129,7 +136,7 @@ func (d *dockerSetup) undo(e *edit) error {
 	if made {
 		err = os.Remove(e.path)
 	} else {
-		err = replaceFile(e.path, e.after, e.mode, e.uid, e.gid)
+		err = atomicfile.Write(e.path, e.after, e.options())
 	}
 	if err != nil {
 		return environmentError("change Docker's configuration: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/actplane/actplane/internal/atomicfile"
 	"github.com/actplane/actplane/policy"
 )
 
@@ -100,9 +101,9 @@ func rewriteFile(name string, content []byte) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%q is no regular file", name)
 	}
-	uid, gid := -1, -1
+	options := atomicfile.Options{Mode: uint32(info.Mode().Perm()), Sync: true}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Getuid() {
-		uid, gid = int(owner.Uid), int(owner.Gid)
+		options.Owner = &atomicfile.Owner{UID: int(owner.Uid), GID: int(owner.Gid)}
 	}
-	return replaceFile(name, content, info.Mode(), uid, gid)
+	return atomicfile.Write(name, content, options)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/actplane/actplane/internal/atomicfile"
 	"github.com/actplane/actplane/internal/daemon"
 )
 
@@ -167,34 +168,7 @@ func (s *setup) installFile(from, to string) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return false, err
 	}
-	return true, replaceFile(to, content, 0o755, -1, -1)
-}
-
-// replaceFile puts a new file in the place of an old one, which programs that
-// run from it or read it keep.
-func replaceFile(path string, content []byte, mode fs.FileMode, uid, gid int) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // no effect once it is renamed
-	_, err = file.Write(content)
-	if err == nil {
-		err = file.Chmod(mode)
-	}
-	if err == nil && uid >= 0 {
-		err = file.Chown(uid, gid)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return true, atomicfile.Write(to, content, atomicfile.Options{Mode: 0o755, Sync: true})
 }
 
 const verifyTime = 20 * time.Second

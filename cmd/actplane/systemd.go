@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/actplane/actplane/internal/atomicfile"
 	"github.com/actplane/actplane/internal/daemon"
 	"github.com/actplane/actplane/packaging"
 )
@@ -38,7 +39,7 @@ func (s *setup) installUnit(engineChanged bool) error {
 	if err != nil || string(old) != text {
 		s.say("write %s", unitFile)
 		if !s.dry {
-			if err := replaceFile(unitFile, []byte(text), 0o644, -1, -1); err != nil {
+			if err := atomicfile.Write(unitFile, []byte(text), atomicfile.Options{Mode: 0o644, Sync: true}); err != nil {
 				return environmentError("write unit: %v", err)
 			}
 		}

@@ -16,9 +16,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // MaxSize bounds a document. Docker's config.json is about 20 KiB; a process
@@ -83,35 +84,9 @@ func (f *File) Save() error {
 	if len(data) > MaxSize {
 		return fmt.Errorf("write %q: it is larger than %d MiB", f.path, MaxSize>>20)
 	}
-	return replace(f.path, data, f.mode, f.uid, f.gid)
-}
-
-// replace writes through a new file beside path, which nobody else can have
-// opened, and renames it over path.
-func replace(path string, data []byte, mode uint32, uid, gid int) (err error) {
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".") // 0600, O_EXCL
-	if err != nil {
-		return fmt.Errorf("create document: %w", err)
-	}
-	defer func() {
-		temp.Close()
-		if err != nil {
-			os.Remove(temp.Name())
-		}
-	}()
-	if uid != os.Geteuid() || gid != os.Getegid() {
-		if err := temp.Chown(uid, gid); err != nil {
-			return fmt.Errorf("set owner: %w", err)
-		}
-	}
-	if err := unix.Fchmod(int(temp.Fd()), mode); err != nil {
-		return fmt.Errorf("set mode of %q: %w", path, err)
-	}
-	if _, err := temp.Write(data); err != nil {
+	options := atomicfile.Options{Mode: f.mode, Owner: &atomicfile.Owner{UID: f.uid, GID: f.gid}}
+	if err := atomicfile.Write(f.path, data, options); err != nil {
 		return fmt.Errorf("write document: %w", err)
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return fmt.Errorf("replace document: %w", err)
 	}
 	return nil
 }

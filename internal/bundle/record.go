@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actplane/actplane/internal/atomicfile"
 	"github.com/actplane/actplane/internal/proc"
 )
 
@@ -79,7 +80,10 @@ func (r Records) Save(record *Record) error {
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}
-	return replace(r.path(record.ID), data, 0o600, os.Geteuid(), os.Getegid())
+	if err := atomicfile.Write(r.path(record.ID), data, atomicfile.Options{Mode: 0o600}); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	return nil
 }
 
 // Load reads a container's record; the error is fs.ErrNotExist without one.
