@@ -40,6 +40,16 @@ func newPartition(key []int32) *partition {
 	return p
 }
 
+func (p *partition) largest() int {
+	best := 0
+	for b := range p.first {
+		if p.end[b]-p.first[b] > p.end[best]-p.first[best] {
+			best = b
+		}
+	}
+	return best
+}
+
 // moveToFront marks a state of its block; touched gets blocks marked first now.
 func (p *partition) moveToFront(s int32, touched []int32) []int32 {
 	b := p.block[s]
@@ -86,23 +96,25 @@ type inverse struct {
 	preds  []int32
 }
 
+// invert sorts all transitions by class and target, by counting.
 func invert(r *raw) *inverse {
 	n, k := len(r.row), len(r.bytes)
 	inv := &inverse{states: n, from: make([]int32, n*k+1), preds: make([]int32, n*k)}
 	for s := range n {
-		for c := range k {
-			inv.from[c*n+int(r.next[s*k+c])+1]++
+		for c, to := range r.next[s*k : (s+1)*k] {
+			inv.from[c*n+int(to)]++
 		}
 	}
-	for i := 1; i < len(inv.from); i++ {
-		inv.from[i] += inv.from[i-1]
+	end := int32(0)
+	for i, count := range inv.from {
+		end += count
+		inv.from[i] = end // where the list ends, until it is filled from there
 	}
-	fill := make([]int32, n*k)
-	for s := range n {
-		for c := range k {
-			to := c*n + int(r.next[s*k+c])
-			inv.preds[inv.from[to]+fill[to]] = int32(s)
-			fill[to]++
+	for s := n - 1; s >= 0; s-- {
+		for c, to := range r.next[s*k : (s+1)*k] {
+			i := c*n + int(to)
+			inv.from[i]--
+			inv.preds[inv.from[i]] = int32(s)
 		}
 	}
 	return inv
@@ -119,8 +131,11 @@ func (inv *inverse) list(class int, s int32) []int32 {
 func minimize(r *raw) (block []int32, count int) {
 	p, inv := newPartition(r.row), invert(r)
 	var work, touched, splitter []int32
-	for b := range p.first {
-		work = append(work, int32(b))
+	largest := p.largest()
+	for b := range p.first { // what the largest would split, the others do
+		if b != largest {
+			work = append(work, int32(b))
+		}
 	}
 	for len(work) > 0 {
 		b := work[len(work)-1]

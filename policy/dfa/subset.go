@@ -17,7 +17,11 @@ import (
 type bounds struct{ raw, steps, final int }
 
 const (
-	maxSteps   = 1 << 24
+	maxSteps = 1 << 24
+	// maxTransitions bounds the table, which is needed some four times over. With all
+	// 256 classes it holds as many states as an image may have.
+	maxTransitions = 256 * ir.MaxCompiledStates
+
 	memberCost = 16 // of each member of a set that is kept, for its memory
 )
 
@@ -28,6 +32,16 @@ type raw struct {
 	next    []int32
 	row     []int32 // by state
 	start   []int32 // by input
+}
+
+// addState makes room for the transitions of one more state. The table doubles when
+// it is full: it is large, and append would copy it more often.
+func (r *raw) addState() {
+	n, k := len(r.next), len(r.bytes)
+	if n+k > cap(r.next) {
+		r.next = slices.Grow(r.next, max(n, 1024*k))
+	}
+	r.next = r.next[:n+k]
 }
 
 // rowFunc returns the row of the keys of one entry that match exactly a set of
@@ -52,6 +66,7 @@ func determinize(inputs []input, rowOf rowFunc, limits bounds) (*raw, error) {
 		out.bytes[out.classOf[b]] = byte(b)
 	}
 	out.next = make([]int32, count)
+	limits.raw = min(limits.raw, maxTransitions/count)
 	steps := 0
 	for _, in := range inputs {
 		c := newConstruction(in, out, rowOf, &steps)
@@ -80,7 +95,8 @@ type construction struct {
 	limits  bounds
 	closure [][]int32
 	classOf [256]uint8
-	over    map[pattern.Range][]uint8 // the classes of each range
+	count   int          // of classes
+	leave   [][]spanEdge // by state of the nfa
 	sets    map[string]int32
 	members [][]int32 // by state, from the first of this entry
 	first   int32
@@ -89,6 +105,24 @@ type construction struct {
 	stamp   int32
 	scratch []int32
 	key     []byte
+
+	special []bool // by class: see targets
+	narrow  [][]int32
+	wide    []spanEdge
+	accept  []int32
+}
+
+// span is a range of bytes in terms of classes.
+type span struct {
+	has [256]bool // by class
+	// few are the classes that the range has or, when it is wide, lacks.
+	few  []uint8
+	wide bool
+}
+
+type spanEdge struct {
+	over *span
+	to   int32
 }
 
 func newConstruction(in input, out *raw, rowOf rowFunc, steps *int) *construction {
@@ -96,23 +130,42 @@ func newConstruction(in input, out *raw, rowOf rowFunc, steps *int) *constructio
 	c := &construction{
 		input: in, out: out, rowOf: rowOf, steps: steps,
 		closure: n.closures(),
-		over:    map[pattern.Range][]uint8{},
+		leave:   make([][]spanEdge, len(n.states)),
 		sets:    map[string]int32{},
 		rows:    map[string]int32{},
 		mark:    make([]int32, len(n.states)),
 		first:   int32(len(out.row)),
 	}
-	c.classOf, _ = classes(n.ranges)
+	c.classOf, c.count = classes(n.ranges)
+	spans := map[pattern.Range]*span{}
 	for r := range n.ranges {
-		var set [256]bool
-		for b := int(r.Lo); b <= int(r.Hi); b++ {
-			if class := c.classOf[b]; !set[class] {
-				set[class] = true
-				c.over[r] = append(c.over[r], class)
-			}
+		spans[r] = c.span(r)
+	}
+	for s := range n.states {
+		for _, e := range n.states[s].edges {
+			c.leave[s] = append(c.leave[s], spanEdge{spans[e.over], e.to})
 		}
 	}
+	c.special, c.narrow = make([]bool, c.count), make([][]int32, c.count)
 	return c
+}
+
+func (c *construction) span(r pattern.Range) *span {
+	out := &span{}
+	size := 0
+	for b := int(r.Lo); b <= int(r.Hi); b++ {
+		if class := c.classOf[b]; !out.has[class] {
+			out.has[class] = true
+			size++
+		}
+	}
+	out.wide = 2*size > c.count
+	for class := range c.count {
+		if out.has[class] != out.wide {
+			out.few = append(out.few, uint8(class))
+		}
+	}
+	return out
 }
 
 func (c *construction) run() error {
@@ -122,25 +175,10 @@ func (c *construction) run() error {
 	}
 	c.out.start = append(c.out.start, start)
 	count := len(c.out.bytes)
-	buckets := make([][]int32, 256)
-	targets := make([]int32, 256)
+	targets := make([]int32, c.count)
 	for at := c.first; int(at) < len(c.out.row); at++ {
-		for i := range buckets {
-			buckets[i] = buckets[i][:0]
-		}
-		for _, s := range c.members[at-c.first] {
-			for _, e := range c.nfa.states[s].edges {
-				over := c.over[e.over]
-				*c.steps += len(over)
-				for _, class := range over {
-					buckets[class] = append(buckets[class], e.to)
-				}
-			}
-		}
-		for class, bucket := range buckets {
-			if targets[class], err = c.state(bucket); err != nil {
-				return err
-			}
+		if err := c.targets(c.members[at-c.first], targets); err != nil {
+			return err
 		}
 		row := c.out.next[int(at)*count : int(at+1)*count]
 		for class, b := range c.out.bytes {
@@ -148,6 +186,55 @@ func (c *construction) run() error {
 		}
 		if c.kind != Address {
 			row[c.out.classOf[0]] = at
+		}
+	}
+	return nil
+}
+
+// targets finds where a state leads by each class. Most classes lead where all wide
+// edges lead, and only there; the special ones, which a narrow edge has or a wide
+// one lacks, are few.
+func (c *construction) targets(members []int32, targets []int32) error {
+	clear(c.special)
+	c.wide = c.wide[:0]
+	for i := range c.narrow {
+		c.narrow[i] = c.narrow[i][:0]
+	}
+	for _, s := range members {
+		for _, e := range c.leave[s] {
+			for _, class := range e.over.few {
+				c.special[class] = true
+				if !e.over.wide {
+					c.narrow[class] = append(c.narrow[class], e.to)
+				}
+			}
+			if e.over.wide {
+				c.wide = append(c.wide, e)
+			} else {
+				*c.steps += len(e.over.few)
+			}
+		}
+	}
+	usual := int32(-1)
+	for class := range targets {
+		if !c.special[class] && usual >= 0 {
+			targets[class] = usual
+			continue
+		}
+		bucket := c.narrow[class]
+		for _, e := range c.wide {
+			if e.over.has[class] {
+				bucket = append(bucket, e.to)
+			}
+		}
+		c.narrow[class] = bucket // for its room
+		*c.steps += len(c.wide)
+		to, err := c.state(bucket)
+		if err != nil {
+			return err
+		}
+		if targets[class] = to; !c.special[class] {
+			usual = to
 		}
 	}
 	return nil
@@ -193,18 +280,19 @@ func (c *construction) state(set []int32) (int32, error) {
 	c.members = append(c.members, slices.Clone(members))
 	*c.steps += memberCost * len(members)
 	c.out.row = append(c.out.row, row)
-	c.out.next = append(c.out.next, make([]int32, len(c.out.bytes))...)
+	c.out.addState()
 	return s, nil
 }
 
 func (c *construction) row(members []int32) (int32, error) {
-	var accept []int32
+	accept := c.accept[:0]
 	for _, m := range members {
 		accept = append(accept, c.nfa.states[m].accept...)
 	}
 	if len(accept) == 0 {
 		return NoRow, nil
 	}
+	c.accept = accept
 	slices.Sort(accept)
 	accept = slices.Compact(accept)
 	key := string(c.encode(accept))

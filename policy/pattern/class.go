@@ -10,13 +10,12 @@ import (
 
 type runeRange struct{ lo, hi rune }
 
-// class parses the bracket expression that opens at s[i].
-func class(s string, i int, mode Mode) (Elem, int, error) {
-	end := skipClass(s, i)
-	if end == i+1 {
-		return Elem{}, 0, errNotClosed()
+// class parses a bracket expression, as skipClass delimits it.
+func class(s string, mode Mode) (Elem, error) {
+	if len(s) == 1 {
+		return Elem{}, errNotClosed()
 	}
-	body := s[i+1 : end-1]
+	body := s[1 : len(s)-1]
 	negated := body != "" && (body[0] == '!' || body[0] == '^')
 	if negated {
 		body = body[1:]
@@ -25,16 +24,16 @@ func class(s string, i int, mode Mode) (Elem, int, error) {
 	for body != "" {
 		lo, rest, err := classChar(body)
 		if err != nil {
-			return Elem{}, 0, err
+			return Elem{}, err
 		}
 		hi := lo
 		if len(rest) > 1 && rest[0] == '-' {
 			if hi, rest, err = classChar(rest[1:]); err != nil {
-				return Elem{}, 0, err
+				return Elem{}, err
 			}
 		}
 		if hi < lo {
-			return Elem{}, 0, errorf(BadGlob, "", "the range %c-%c in the pattern runs backwards", lo, hi)
+			return Elem{}, errorf(BadGlob, "", "the range %c-%c in the pattern runs backwards", lo, hi)
 		}
 		set = append(set, runeRange{lo, hi})
 		body = rest
@@ -42,11 +41,11 @@ func class(s string, i int, mode Mode) (Elem, int, error) {
 	if !negated {
 		set = subtractSlash(set, mode)
 		if len(set) == 0 {
-			return Elem{}, 0, errorf(NeverMatches, "", "a class in the pattern matches no character but /, where it may not")
+			return Elem{}, errorf(NeverMatches, "", "a class in the pattern matches no character but /, where it may not")
 		}
-		return Elem{Kind: Lit, Seqs: sequences(normalize(set))}, end, nil
+		return Elem{Kind: Lit, Seqs: sequences(normalize(set))}, nil
 	}
-	return negatedClass(set, mode), end, nil
+	return negatedClass(set, mode), nil
 }
 
 func classChar(s string) (rune, string, error) {

@@ -99,6 +99,7 @@ func elements(s string, mode Mode) ([]Elem, error) {
 		s = "/" + s
 	}
 	var out []Elem
+	made := map[string]Elem{} // classes: a pattern may have thousands that are alike
 	for i := 0; i < len(s); {
 		switch c := s[i]; c {
 		case '*':
@@ -106,15 +107,25 @@ func elements(s string, mode Mode) ([]Elem, error) {
 			e, i = star(s, i, mode, &out)
 			out = append(out, e)
 		case '?':
-			out = append(out, anyChar(mode))
-			i++
-		case '[':
-			e, next, err := class(s, i, mode)
-			if err != nil {
-				return nil, err
+			e, ok := made["?"]
+			if !ok {
+				e = anyChar(mode)
+				made["?"] = e
 			}
 			out = append(out, e)
-			i = next
+			i++
+		case '[':
+			end := skipClass(s, i)
+			e, ok := made[s[i:end]]
+			if !ok {
+				var err error
+				if e, err = class(s[i:end], mode); err != nil {
+					return nil, err
+				}
+				made[s[i:end]] = e
+			}
+			out = append(out, e)
+			i = end
 		case '\\':
 			if i+1 == len(s) {
 				return nil, errorf(BadGlob, `a backslash itself is written \\\\`, "pattern %q ends in a lone backslash", s)

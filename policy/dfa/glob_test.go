@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dfa
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/pattern"
+)
+
+var alphabet = []string{"a", "b", "/", "/", "*", "**", "?", "[ab]", "[!a]", "[^é]", "[é-ü]", "{a,b}", "{a/b,*}", "{,b}", "é", ".", `\*`, "/**", "**/", "/**/"}
+
+func randomGlob(r *rand.Rand, n int) string {
+	var b strings.Builder
+	for range 1 + r.IntN(n) {
+		b.WriteString(alphabet[r.IntN(len(alphabet))])
+	}
+	return b.String()
+}
+
+var keyParts = []string{"a", "b", "c", "/", "/", "é", "ü", ".", "*", "\x80", "\xc3", "\xff", "€", "ab", "/a", "/b"}
+
+func randomKey(r *rand.Rand, n int) string {
+	var b strings.Builder
+	for range r.IntN(n) {
+		b.WriteString(keyParts[r.IntN(len(keyParts))])
+	}
+	return b.String()
+}
+
+// TestAgainstNaive compares the automaton of several patterns with a matcher
+// that tries everything.
+func TestAgainstNaive(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	matched := 0
+	for range 400 {
+		for _, mode := range []pattern.Mode{pattern.Path, pattern.Name, pattern.Token} {
+			var globs []string
+			for range 1 + r.IntN(5) {
+				globs = append(globs, canonicalGlob(randomGlob(r, 6), mode))
+			}
+			globs = slices.DeleteFunc(globs, func(g string) bool { return g == "" })
+			if len(globs) == 0 {
+				continue
+			}
+			compare := compareWith(t, mode, globs)
+			if compare == nil {
+				continue
+			}
+			for range 60 {
+				key := randomKey(r, 8)
+				if mode == pattern.Path {
+					key = "/" + key
+				}
+				if mode == pattern.Name {
+					key = strings.ReplaceAll(key, "/", "")
+				}
+				matched += compare(key)
+			}
+		}
+	}
+	if matched < 1000 {
+		t.Errorf("only %d matches: the keys try too little", matched)
+	}
+}
+
+// canonicalGlob makes a glob valid for a mode, or "".
+func canonicalGlob(glob string, mode pattern.Mode) string {
+	var err error
+	switch mode {
+	case pattern.Path:
+		glob, _, err = pattern.File(glob, "/")
+	case pattern.Name:
+		if strings.Contains(glob, "/") {
+			return ""
+		}
+		glob, _, err = pattern.Exec(glob, "/")
+	case pattern.Token:
+		err = pattern.Arg(glob)
+	}
+	if err != nil {
+		return ""
+	}
+	return glob
+}
+
+// compareWith returns a function that compares for one key, and tells how many
+// of the globs match; nil when the globs are too much for an automaton.
+func compareWith(t *testing.T, mode pattern.Mode, globs []string) func(key string) int {
+	p := program(ir.Write)
+	switch mode {
+	case pattern.Path:
+		for _, g := range globs {
+			p.Clauses = append(p.Clauses, program(ir.Write, ir.Pattern{Text: g}).Clauses...)
+		}
+	case pattern.Name:
+		for _, g := range globs {
+			p.Clauses = append(p.Clauses, program(ir.Exec, ir.Pattern{Kind: ir.ExecProgram, Text: g}).Clauses...)
+		}
+	case pattern.Token:
+		for _, g := range globs {
+			c := program(ir.Exec, ir.Pattern{Kind: ir.ExecProgram, Any: true}).Clauses[0]
+			c.Args = []string{g}
+			p.Clauses = append(p.Clauses, c)
+		}
+	}
+	img, err := Compile(p)
+	var limit *LimitError
+	switch {
+	case errors.As(err, &limit):
+		return nil
+	case err != nil:
+		t.Fatal(err)
+	}
+	checkImage(t, img)
+	return func(key string) int {
+		count := 0
+		for i, g := range globs {
+			var got bool
+			want := naive(g, key, mode)
+			switch mode {
+			case pattern.Path:
+				got = slices.Contains(rowOf(img, Path, []byte(key)).Clauses[ir.Write], uint16(i))
+			case pattern.Name:
+				got = slices.Contains(rowOf(img, Name, []byte(key)).Clauses[ir.Exec], uint16(i))
+				if slices.Contains(rowOf(img, Path, []byte("/x/y/"+key)).Clauses[ir.Exec], uint16(i)) != got {
+					t.Fatalf("exec pattern %q: the name %q and a path that ends in it differ", g, key)
+				}
+			case pattern.Token:
+				at := img.Clauses[i].Arg
+				tokens := rowOf(img, Token, []byte(key)).Tokens
+				got = tokens != nil && tokens[at/64]>>(at%64)&1 == 1
+			}
+			if got != want {
+				t.Fatalf("mode %d, glob %q, key %q: the automaton says %t, the naive matcher %t", mode, g, key, got, want)
+			}
+			if got {
+				count++
+			}
+		}
+		return count
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"/a/**", "/a"}, {"**/x", "/x"}, {"/a/**/b", "/a/b"}, {"/**/**/x", "/q/x"}, {"/a**b", "/a/b"}, {"*.{c,h}", "/x.h"},
+		{"[!a-c]é?", "/zéé"}, {`\*`, "/*"}, {"[é-ü]", "/ö"}, {"[^é]", "/e"}, {"{a,{b,c}d}", "/cd"}, {"[]a]", "/]"}, {"{}", "/{}"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, glob, key string) {
+		if len(glob) > 40 || len(key) > 60 || strings.IndexByte(glob, 0) >= 0 || strings.IndexByte(key, 0) >= 0 {
+			return
+		}
+		for _, mode := range []pattern.Mode{pattern.Path, pattern.Name, pattern.Token} {
+			k := key
+			switch mode {
+			case pattern.Path:
+				k = "/" + key
+			case pattern.Name:
+				k = strings.ReplaceAll(key, "/", "")
+			}
+			if g := canonicalGlob(glob, mode); g != "" {
+				if compare := compareWith(t, mode, []string{g}); compare != nil {
+					compare(k)
+				}
+			}
+		}
+	})
+}
