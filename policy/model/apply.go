@@ -11,18 +11,27 @@ import (
 type operation struct {
 	subject *Process
 	events  []*event
+	// refused says why the language itself refuses it, whatever its events are.
+	refused string
 	// flow moves labels, and is committed before the effect.
 	flow func()
-	// effect is what happens to names and files.
+	// effect is what happens to names, files and the process.
 	effect func()
-	// fails: the kernel refuses it after it was decided, so that "an exec that fails
-	// arms nothing and strips nothing".
-	fails bool
+	// exec: it runs a program. fails: the kernel refuses it after it was decided, so
+	// that "an exec that fails arms nothing and strips nothing".
+	exec, fails bool
 }
 
 // perform is one operation in the order of section 4: labels that it would bring,
-// decide before, a denied one leaves no trace, commit.
-func (s *Scope) perform(o *operation) Decision {
+// decide before, a denied one leaves no trace, commit. again are the words of the
+// step, for when it is held and goes on later.
+func (s *Scope) perform(o *operation, again []string) Decision {
+	if o.subject.setup && !o.exec {
+		if o.effect != nil {
+			o.effect()
+		}
+		return Decision{}
+	}
 	r, lifted := s.decide(o)
 	switch {
 	case r.Effect == ir.Kill:
@@ -31,13 +40,13 @@ func (s *Scope) perform(o *operation) Decision {
 		s.exit(o.subject, 0, false)
 		o.subject.ended = false
 	case r.Effect == ir.Ask:
-		s.open(r.ask, o)
+		s.ask(r.ask, o.subject, again)
 	}
 	if r.Denied() || o.fails {
 		return r.Decision
 	}
 	for _, a := range lifted {
-		a.count = max(0, a.count-1)
+		a.use(s.now)
 	}
 	s.commit(o)
 	return r.Decision
@@ -47,7 +56,7 @@ func (s *Scope) perform(o *operation) Decision {
 // lineage, endorse and declassify once the kernel has completed the operation".
 func (s *Scope) commit(o *operation) {
 	for _, e := range o.events {
-		if e.file != nil && e.moved == "" && !e.unresolved {
+		if e.file != nil && e.moved == "" && !e.unresolved && !e.mapped {
 			// "Naming a file by a source's path, also in rename and link, stores the
 			// label on the inode."
 			e.file.labels |= s.pathSources(e.path)
@@ -60,61 +69,13 @@ func (s *Scope) commit(o *operation) {
 		o.effect()
 	}
 	for _, e := range o.events {
+		if e.mapped {
+			continue
+		}
 		if e.op == ir.Exec {
 			s.transform(o.subject, e)
 		}
 		s.reach(o.subject, e)
 	}
 	s.settle()
-}
-
-// transform is what an exec does once the new image runs. Invariant 5: what was
-// "modified inside the scope" counts for none of it.
-func (s *Scope) transform(p *Process, e *event) {
-	p.cleared, p.pending = 0, nil
-	s.gain(p, e.in)
-	if e.file.modified || e.unresolved {
-		return
-	}
-	for i, l := range s.program.Lineages {
-		if e.named(l, resolved) {
-			p.Lineage |= 1 << i
-		}
-	}
-	var endorsed uint64
-	for _, t := range s.program.Transforms {
-		switch {
-		case !e.named(t.Pattern, resolved):
-		case t.Endorse:
-			endorsed |= 1 << t.Label
-		default:
-			p.cleared |= 1 << t.Label
-		}
-	}
-	p.Labels = p.Labels&^p.cleared | endorsed
-}
-
-// reach brings an event to the gates, first to what it makes stale: an event that
-// is both `after` and `since` counts as `after`.
-func (s *Scope) reach(p *Process, e *event) {
-	for i, g := range s.program.Gates {
-		for _, since := range g.Since {
-			// A file that was appended to has changed.
-			changed := since.Op == ir.Write && e.op == ir.Append
-			if (since.Op == e.op || changed) && e.named(since.Pattern, either) && (e.unresolved || e.argsMatch(since.Args)) {
-				s.gates[i].epoch++
-				break
-			}
-		}
-	}
-	for i, g := range s.program.Gates {
-		if !e.is(g.After, resolved) || e.op == ir.Exec && e.file.modified {
-			continue
-		}
-		if g.Exit >= 0 {
-			p.pending = append(p.pending, pending{i, g.Exit, s.gates[i].epoch})
-		} else {
-			s.gates[i].armed = s.gates[i].epoch
-		}
-	}
 }

@@ -48,17 +48,20 @@ type ruling struct {
 // answers that an operation which proceeds uses up.
 func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
 	best.order = len(s.program.Clauses) + 1
+	if o.refused != "" {
+		best.Effect, best.Why = ir.Block, o.refused
+	}
 	for _, e := range o.events {
 		labels := s.wouldHold(o.subject, e)
 		for _, r := range slices.Concat(s.clauses(o.subject, e, labels), s.defaults(o.subject, e, labels), s.structure(e, labels)) {
-			if r.answer != nil && !r.answer.denied {
+			if r.answer != nil && !slices.Contains(lifted, r.answer) {
 				lifted = append(lifted, r.answer)
 			}
 			matched := best.Matched
 			if r.Rule != "" && !slices.Contains(matched, r.Rule) {
 				matched = append(matched, r.Rule)
 			}
-			if r.Effect > best.Effect || r.Effect == best.Effect && r.order < best.order {
+			if r.Effect > best.Effect || r.Effect == best.Effect && r.Effect > ir.Allow && r.order < best.order {
 				best = r
 			}
 			best.Matched = matched
@@ -72,7 +75,7 @@ func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
 func (s *Scope) wouldHold(p *Process, e *event) uint64 {
 	in := e.in &^ s.integrity
 	if e.op != ir.Exec { // an exec ends the image that would not regain them
-		in &^= p.cleared
+		in &^= p.image.cleared
 	}
 	return p.Labels | in
 }
@@ -93,7 +96,7 @@ func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
 			r.Why += fmt.Sprintf("; %s holds %s", p.Name, s.LabelNames(labels))
 		}
 		if c.Effect == ir.Ask {
-			s.asked(&r, e, c.Hold > 0)
+			s.asked(&r, p, e, c.Hold)
 		}
 		out = append(out, r)
 	}
@@ -117,7 +120,9 @@ func (s *Scope) mismatch(c *ir.Clause, p *Process, e *event, labels uint64) stri
 	case e.moved != "" && e.named(c.Pattern, by) == slices.ContainsFunc(c.Unless.Targets, e.excusedApart),
 		e.moved == "" && !e.named(c.Pattern, by):
 		return "its pattern does not match " + e.String()
-	case !e.argsMatch(c.Args) && !e.unresolved:
+	case e.mapped && (c.Effect < ir.Ask || c.Pattern.Any):
+		return "a mapped program counts for clauses that name a program and deny"
+	case !e.argsMatch(c.Args) && !e.unresolved && !e.mapped:
 		return "its tokens do not match the arguments, in this order"
 	case !holds(c.If, labels):
 		return "its `if` does not hold: " + p.Name + " holds " + s.LabelNames(labels)
@@ -180,7 +185,7 @@ func (e *event) target(t ir.Target) bool {
 // defaults returns the defaults that no allow clause lifts: "allow only lifts a
 // default". They don't concern "what is no object of file rules".
 func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
-	if is, _ := device(e.path); is && e.op != ir.Exec || e.moved != "" {
+	if is, _ := device(e.path); is && e.op != ir.Exec || e.moved != "" || e.mapped {
 		return nil
 	}
 	for _, d := range s.program.Defaults {
@@ -191,7 +196,7 @@ func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
 			Effect: d.Effect, Why: fmt.Sprintf("%s: `%s`, and no allow clause matches %s", d.Pos, d.Text, e),
 		}}
 		if d.Effect == ir.Ask {
-			s.asked(&r, e, d.Hold > 0)
+			s.asked(&r, p, e, d.Hold)
 		}
 		out = append(out, r)
 	}
@@ -210,14 +215,24 @@ func (s *Scope) lifted(d ir.Default, p *Process, e *event, labels uint64) bool {
 	return false
 }
 
-// structure returns what `protect` refuses (invariant 4: "read, never changed, by
-// any path, link or descriptor"), and of a directory that is renamed: "where a file
+// structure returns what no policy is needed for: "the engine's own files … can't be
+// changed or, but for the feedback socket, reached from inside" (invariant 1), "no
+// write to cgroupfs" (3), what `protect` keeps (4: "read, never changed, by any
+// path, link or descriptor"), and of a directory that is renamed: "where a file
 // source or protect is concerned it is refused".
 func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
 	refuse := func(why string) {
 		out = append(out, ruling{order: len(s.program.Clauses) + 1, Decision: Decision{Effect: ir.Block, Why: why}})
 	}
+	if e.peer != nil && below(e.peer.unix, engineFolder) {
+		refuse(e.String() + ": it is the engine's own")
+	}
 	if e.op == ir.Write || e.op == ir.Append || e.op == ir.Unlink {
+		for _, kept := range []string{engineFolder, cgroupFolder} {
+			if below(e.path, kept) || e.moved != "" && below(kept, e.moved) {
+				refuse(e.String() + ": " + kept + " is never changed from inside")
+			}
+		}
 		for _, x := range s.program.Protects {
 			if holds(x.If, labels) && e.named(x.Pattern, either) {
 				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change", x.Pos, x.Text, e))

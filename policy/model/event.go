@@ -26,7 +26,9 @@ type event struct {
 	// moved and to are a directory that is renamed: the event stands for all that is
 	// below it, and patterns that treat both places alike don't match.
 	moved, to string
-	in        uint64 // the labels that it would bring in
+	// mapped: "a private executable mapping (ld.so /usr/bin/git)" of a program.
+	mapped bool
+	in     uint64 // the labels that it would bring in
 }
 
 // names says by which names of a program a pattern is tried.
@@ -108,6 +110,8 @@ func (e *event) String() string {
 		return e.op.String() + " " + e.peer.key
 	case e.moved != "":
 		return e.op.String() + " what is below " + e.moved + " (moved to " + e.to + ")"
+	case e.mapped:
+		return "mapping the program " + e.path
 	case e.op == ir.Exec && len(e.argv) > 1:
 		return "exec " + e.path + " " + strings.Join(e.argv[1:], " ")
 	}

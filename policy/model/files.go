@@ -3,6 +3,7 @@
 package model
 
 import (
+	"maps"
 	"path"
 	"strings"
 )
@@ -12,8 +13,9 @@ import (
 type file struct {
 	labels   uint64
 	modified bool // its contents were written inside the scope
+	named    bool // it got a name inside the scope
 	kind     fileKind
-	number   int
+	number   int // 0: it does not exist yet
 }
 
 type fileKind uint8
@@ -31,11 +33,38 @@ type tree struct {
 	names map[string]*file
 	links map[string]string // symbolic links, as written
 	gone  map[string]bool   // names that went away, and all below them
+	moved map[string]bool   // names that were given inside, with all below them
 	count int
+	// unused are the files of names that exist and that nothing has happened to.
+	unused map[string]*file
+	// Of files that the trace has not named: what they count as when it was lost
+	// what was known of them.
+	labels   uint64
+	modified bool
 }
 
 func newTree() *tree {
-	return &tree{names: map[string]*file{}, links: map[string]string{}, gone: map[string]bool{}}
+	return &tree{
+		names: map[string]*file{}, links: map[string]string{}, gone: map[string]bool{}, moved: map[string]bool{},
+		unused: map[string]*file{},
+	}
+}
+
+// above calls f for a name and all directories above it, until f says so.
+func above(name string, f func(string) bool) bool {
+	for ; ; name = path.Dir(name) {
+		if f(name) {
+			return true
+		}
+		if name == "/" || name == "." {
+			return false
+		}
+	}
+}
+
+// below tells whether a name is a directory or in it.
+func below(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // exists tells whether a name does.
@@ -43,14 +72,7 @@ func (t *tree) exists(name string) bool {
 	if t.names[name] != nil || t.links[name] != "" {
 		return true
 	}
-	for n := name; ; n = path.Dir(n) {
-		if t.gone[n] {
-			return false
-		}
-		if n == "/" || n == "." {
-			return true
-		}
-	}
+	return !above(name, func(n string) bool { return t.gone[n] })
 }
 
 // at returns the file of a resolved path. One that was not used exists, and has
@@ -58,19 +80,50 @@ func (t *tree) exists(name string) bool {
 func (t *tree) at(name string) *file {
 	f := t.find(name)
 	if t.exists(name) {
-		t.names[name] = f
+		t.put(name, f)
 	}
 	return f
 }
 
-// find returns the file of a resolved path, a new inode if there is none yet: "a
-// denied create leaves no empty file".
+// find returns the file of a resolved path, a new one if there is none: "a denied
+// create leaves no empty file".
 func (t *tree) find(name string) *file {
 	if f := t.names[name]; f != nil {
 		return f
 	}
-	t.count++
-	return &file{number: t.count}
+	if !t.exists(name) {
+		return &file{}
+	}
+	if t.unused[name] == nil { // from outside, with what is not known of it
+		t.unused[name] = t.number(&file{
+			labels: t.labels, modified: t.modified, named: above(name, func(n string) bool { return t.moved[n] }),
+		})
+	}
+	return t.unused[name]
+}
+
+// number gives a file its inode.
+func (t *tree) number(f *file) *file {
+	if f.number == 0 {
+		t.count++
+		f.number = t.count
+	}
+	return f
+}
+
+// put gives a file a name.
+func (t *tree) put(name string, f *file) {
+	t.names[name] = t.number(f)
+	delete(t.unused, name)
+}
+
+// saturate makes all files count as modified and as carrying labels.
+func (t *tree) saturate(labels uint64) {
+	t.labels, t.modified = labels, true
+	clear(t.unused)
+	for _, f := range t.names {
+		f.labels, f.modified = f.labels|labels, true
+	}
 }
 
 func (t *tree) remove(name string) {
@@ -82,10 +135,10 @@ func (t *tree) remove(name string) {
 // used tells whether the trace has used a name, and it is still there.
 func (t *tree) used(name string) bool { return t.names[name] != nil || t.links[name] != "" }
 
-// below tells whether a known name is under a directory.
-func (t *tree) below(dir string) bool {
+// parent tells whether a known name is under a directory.
+func (t *tree) parent(dir string) bool {
 	for name := range t.names {
-		if strings.HasPrefix(name, dir+"/") {
+		if name != dir && below(name, dir) {
 			return true
 		}
 	}
@@ -99,30 +152,49 @@ func (t *tree) isDirectory(name string) bool {
 		return false
 	}
 	f := t.names[name]
-	return f == nil || f.kind != regular || t.below(name)
+	return f == nil || f.kind != regular || t.parent(name)
 }
 
 // move renames a name and all that is known below it.
 func (t *tree) move(from, to string) {
 	moved, links := map[string]*file{}, map[string]string{}
 	for name, f := range t.names {
-		if name == from || strings.HasPrefix(name, from+"/") {
+		if below(name, from) {
+			f.named = true
 			moved[to+name[len(from):]] = f
 			delete(t.names, name)
 		}
 	}
 	for name, target := range t.links {
-		if name == from || strings.HasPrefix(name, from+"/") {
+		if below(name, from) {
 			links[to+name[len(from):]] = target
 			delete(t.links, name)
 		}
 	}
-	t.gone[from] = true
+	maps.DeleteFunc(t.unused, func(name string, _ *file) bool { return below(name, from) || below(name, to) })
+	relocate(t.gone, from, to)
+	relocate(t.moved, from, to)
+	t.gone[from], t.moved[to] = true, true
 	for name, f := range moved {
 		t.names[name] = f
 	}
 	for name, target := range links {
 		t.links[name] = target
+	}
+}
+
+// relocate moves what is marked below a directory, over what was marked there.
+func relocate(marks map[string]bool, from, to string) {
+	for name := range marks {
+		if below(name, to) {
+			delete(marks, name)
+		}
+	}
+	for name := range maps.Clone(marks) {
+		if below(name, from) {
+			delete(marks, name)
+			marks[to+name[len(from):]] = true
+		}
 	}
 }
 
@@ -135,6 +207,7 @@ func (t *tree) exchange(a, b string) {
 	delete(t.gone, a)
 	delete(t.gone, b)
 	delete(t.gone, aside)
+	delete(t.moved, aside)
 }
 
 // resolve makes a path absolute and follows symbolic links; the last component
@@ -161,6 +234,19 @@ func (t *tree) resolve(name string, follow bool) (resolved string, ok bool) {
 		rest = path.Join(target, after)
 	}
 	return done, len(done) < maxPath
+}
+
+// What of the container's files is not the policy's business.
+const (
+	engineFolder = "/run/actplane"
+	cgroupFolder = "/sys/fs/cgroup"
+)
+
+// outside tells whether a path is one of "the scope's own feedback socket, the guest
+// binary" and so "outside the rules": "a rule can't cut the agent off from its
+// reasons".
+func outside(name string) bool {
+	return name == engineFolder+"/feedback.sock" || name == engineFolder+"/bin/actplane-guest"
 }
 
 // device tells whether a path is "no object of file rules unless a pattern names

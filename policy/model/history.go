@@ -35,7 +35,10 @@ func newHistory(s *Scope, c *Case) *history {
 
 // note compares the state after a step with that before it.
 func (h *history) note(step int) {
-	if w := h.steps[step].Words; w[1] == "fork" {
+	if w := h.steps[step].Words; isScope(w) {
+		clear(h.labels)
+		clear(h.gained)
+	} else if w[1] == "fork" {
 		h.gained[w[2]], h.labels[w[2]] = maps.Clone(h.gained[w[0]]), h.labels[w[0]]
 	}
 	for name, p := range h.scope.processes {

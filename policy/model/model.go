@@ -12,8 +12,11 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -21,11 +24,13 @@ import (
 // Scope is one container: "Scopes share nothing".
 type Scope struct {
 	program   *ir.Program
-	integrity uint64 // labels that some endorse sets
+	integrity uint64        // labels that some endorse sets
+	now       time.Duration // since the scope began
 	processes map[string]*Process
 	files     *tree
 	endpoints map[string]*channel // those with both peers in the scope, by key
 	pipes     map[string]*channel
+	shared    map[string]*file // memory that processes share, without a name
 	gates     []gate
 	requests  []*request
 	answers   map[string]*answer
@@ -36,48 +41,48 @@ type Process struct {
 	Name    string
 	Labels  uint64
 	Lineage uint64 // which exec patterns it and its ancestors have run
-	// cleared are the labels that its program clears: "While a declassifier's image
-	// runs, it does not regain the label". A fork runs the same image.
-	cleared uint64
+	image   image
 	pending []pending
 	mapped  []mapping
-	ended   bool
+	open    map[string]descriptor
+	tracer  *Process
+	// What a grant binds, and the variables that let a program run others' code.
+	dir, user string
+	env       map[string]string
+	// setup: it came from outside, and "rules and invariants 2 and 3 don't apply to
+	// it" before it has run a program of the container.
+	setup bool
+	held  *request // that it waits for, stopped
+	ended bool
 }
 
 // pending is a gate that waits for its program to end with a status, with the
 // epoch of the exec.
 type pending struct{ gate, exit, epoch int }
 
-// mapping is a live shared writable mapping, and the path by which it was opened.
-type mapping struct {
-	file *file
-	path string
-}
-
 // gate is fresh when it was armed in the present epoch.
 type gate struct{ epoch, armed int }
-
-// channel carries labels between processes.
-type channel struct {
-	labels uint64
-	owner  *Process // who listens, if it is an endpoint
-}
 
 // New returns the state of a scope in which nothing has happened.
 func New(p *ir.Program) *Scope {
 	s := &Scope{
 		program: p, processes: map[string]*Process{}, files: newTree(), endpoints: map[string]*channel{},
-		pipes: map[string]*channel{}, gates: make([]gate, len(p.Gates)), answers: map[string]*answer{},
+		pipes: map[string]*channel{}, shared: map[string]*file{}, gates: make([]gate, len(p.Gates)), answers: map[string]*answer{},
 	}
 	for i, l := range p.Labels {
 		if l.Integrity {
 			s.integrity |= 1 << i
 		}
 	}
+	s.spoil()
+	return s
+}
+
+// spoil makes all gates stale.
+func (s *Scope) spoil() {
 	for i := range s.gates {
 		s.gates[i].armed = -1
 	}
-	return s
 }
 
 // Process returns the process of a name. One that nothing forked is a child of
@@ -95,12 +100,25 @@ func (s *Scope) FileLabels(path string) uint64 {
 }
 
 // fork is: "σ(c) = σ(p), lineage copied". The child runs the parent's image, with
-// its mappings; it is not the process whose end a gate waits for.
+// its mappings and descriptors; it is not the process whose end a gate waits for.
+// "Its forks inherit setup", and who is traced has its children traced.
 func (s *Scope) fork(p *Process, name string) error {
 	if s.processes[name] != nil {
 		return stepErrorf("there is a process %q already", name)
 	}
-	s.processes[name] = &Process{Name: name, Labels: p.Labels, Lineage: p.Lineage, cleared: p.cleared, mapped: append([]mapping(nil), p.mapped...)}
+	c := *p
+	c.Name, c.pending, c.image.armed = name, nil, nil
+	c.mapped, c.open, c.env = slices.Clone(p.mapped), maps.Clone(p.open), maps.Clone(p.env)
+	s.processes[name] = &c
+	return nil
+}
+
+// enter is a task that comes "from outside every scope (runc's init, runc exec)".
+func (s *Scope) enter(name string) error {
+	if s.processes[name] != nil {
+		return stepErrorf("there is a process %q already", name)
+	}
+	s.Process(name).setup = true
 	return nil
 }
 
@@ -109,10 +127,43 @@ func (s *Scope) fork(p *Process, name string) error {
 func (s *Scope) exit(p *Process, status int, normal bool) {
 	for _, g := range p.pending {
 		if normal && g.exit == status {
-			s.gates[g.gate].armed = g.epoch
+			s.gates[g.gate].armed = max(s.gates[g.gate].armed, g.epoch)
 		}
 	}
-	p.pending, p.mapped, p.ended = nil, nil, true
+	if p.held != nil {
+		s.close(p.held)
+	}
+	p.pending, p.mapped, p.open, p.ended = nil, nil, nil, true
+}
+
+// Restart is the end of all processes, with what only they had; "file labels,
+// modified marks, gates, denials and budgets belong to the container id, not to
+// one start of it", and so do grants.
+func (s *Scope) Restart() {
+	for _, p := range s.processes {
+		s.exit(p, 0, false)
+	}
+	clear(s.processes)
+	clear(s.endpoints)
+	clear(s.pipes)
+	clear(s.shared)
+}
+
+// Lose is a restart for which nothing was saved: "gates start stale, files on
+// persistent mounts count as modified and saturated". For the model all mounts
+// persist.
+func (s *Scope) Lose() {
+	s.Restart()
+	s.spoil()
+	clear(s.answers)
+	s.requests = nil
+	s.files.saturate(s.ordinary())
+}
+
+// ordinary are all labels but those of integrity: "approximation and saturation
+// add all ordinary labels and remove integrity labels".
+func (s *Scope) ordinary() uint64 {
+	return (1<<len(s.program.Labels) - 1) &^ s.integrity
 }
 
 // fresh tells whether an `after` condition holds. "A live shared writable mapping
@@ -123,6 +174,9 @@ func (s *Scope) fresh(i int) bool {
 	}
 	for _, p := range s.processes {
 		for _, m := range p.mapped {
+			if m.path == "" {
+				continue
+			}
 			e := event{op: ir.Write, path: m.path, file: m.file}
 			for _, since := range s.program.Gates[i].Since {
 				if since.Op == ir.Write && e.named(since.Pattern, either) {
@@ -132,35 +186,6 @@ func (s *Scope) fresh(i int) bool {
 		}
 	}
 	return true
-}
-
-// gain is what a flow brings. "No file, endpoint or channel carries" an integrity
-// label, "and its holder loses it when it gains another label by a flow".
-func (s *Scope) gain(p *Process, labels uint64) {
-	labels &^= p.cleared | s.integrity
-	if labels&^p.Labels != 0 {
-		p.Labels &^= s.integrity
-	}
-	p.Labels |= labels
-}
-
-// carried are the labels that a process gives to files and channels.
-func (s *Scope) carried(p *Process) uint64 { return p.Labels &^ s.integrity }
-
-// settle lets labels move through shared mappings until nothing changes: what one
-// process of them gains, the file and all others that map it gain.
-func (s *Scope) settle() {
-	for changed := true; changed; {
-		changed = false
-		for _, p := range s.processes {
-			for _, m := range p.mapped {
-				file, process := m.file.labels, p.Labels
-				m.file.labels |= s.carried(p)
-				s.gain(p, m.file.labels)
-				changed = changed || m.file.labels != file || p.Labels != process
-			}
-		}
-	}
 }
 
 // LabelNames spells a set of labels.

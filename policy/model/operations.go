@@ -4,6 +4,7 @@ package model
 
 import (
 	"path"
+	"slices"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -13,22 +14,58 @@ func (s *Scope) on(op ir.Op, name string, ok bool) *event {
 	return &event{op: op, path: name, file: s.files.at(name), unresolved: !ok}
 }
 
-// run is an exec. argv[0] is the name invoked.
-func (s *Scope) run(p *Process, argv []string, fails bool) (*operation, error) {
-	name, ok := s.files.resolve(argv[0], true)
+// run is an exec of a program, or of a script and its interpreter: "scripts (both the
+// script and its interpreter)". argv[0] is the name invoked.
+func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
+	o := &operation{subject: p, exec: true, fails: op == "execfails"}
+	programs := [][]string{words}
+	if op == "execscript" {
+		script := append([]string{words[0]}, words[2:]...)
+		programs = [][]string{script, append([]string{words[1]}, script...)}
+	}
+	var files []*file
+	for _, argv := range programs {
+		name, ok := s.files.resolve(argv[0], true)
+		if !s.files.exists(name) {
+			return nil, stepErrorf("%s does not exist any more", name)
+		}
+		e := s.on(ir.Exec, name, ok)
+		e.invoked, e.argv = path.Base(argv[0]), argv
+		e.in = e.file.labels | s.sources(e)
+		files = append(files, e.file)
+		if !outside(name) {
+			o.events = append(o.events, e)
+		}
+	}
+	o.effect = func() {
+		for _, f := range files {
+			f.kind = regular
+		}
+		p.setup, p.image, p.pending = false, image{}, nil
+		p.mapped = slices.DeleteFunc(p.mapped, func(m mapping) bool { return !m.stays })
+		for _, e := range o.events {
+			s.gain(p, e.in)
+		}
+	}
+	return o, nil
+}
+
+// load is the code of a program that is mapped, by a loader or as a library.
+func (s *Scope) load(p *Process, object string) (*operation, error) {
+	name, ok := s.files.resolve(object, true)
 	if !s.files.exists(name) {
 		return nil, stepErrorf("%s does not exist any more", name)
 	}
 	e := s.on(ir.Exec, name, ok)
-	e.invoked, e.argv = path.Base(argv[0]), argv
-	e.in = e.file.labels | s.sources(e)
-	return &operation{subject: p, events: []*event{e}, fails: fails, effect: func() {
-		e.file.kind = regular
-		p.mapped = nil // an exec unmaps
+	e.mapped, e.invoked = true, path.Base(object)
+	return &operation{subject: p, events: []*event{e}, effect: func() {
+		if e.file.modified {
+			s.tamper(p)
+		}
 	}}, nil
 }
 
-// access is what opens or changes the contents of one file.
+// access is what opens or changes one file by its path.
 func (s *Scope) access(p *Process, op, object string) (*operation, error) {
 	name, ok := s.files.resolve(object, true)
 	exists := s.files.exists(name)
@@ -42,15 +79,39 @@ func (s *Scope) access(p *Process, op, object string) (*operation, error) {
 	if op == "append" && !exists {
 		ops = []ir.Op{ir.Open, ir.Write, ir.Append} // "Creating the file … are writes"
 	}
-	o, f := &operation{subject: p}, s.files.find(name)
+	f := s.files.find(name)
+	o := s.use(p, ops, name, f, ok)
+	attributes := op == "chmod" || op == "chown"
+	if attributes {
+		o.flow = nil // "for contents"
+	}
+	o.effect = func() {
+		s.files.put(name, f)
+		if op != "open" && !attributes {
+			f.kind = regular
+		}
+		if op == "mmapshared" {
+			p.mapped = append(p.mapped, mapping{file: f, path: name})
+		}
+	}
+	return o, nil
+}
+
+// use is what a process does to the contents of a file that it has by a path.
+func (s *Scope) use(p *Process, ops []ir.Op, name string, f *file, ok bool) *operation {
+	o := &operation{subject: p}
+	is, carries := device(name)
+	writes := false
 	for _, op := range ops {
 		e := &event{op: op, path: name, file: f, unresolved: !ok}
-		if op == ir.Read {
-			e.in = e.file.labels | s.sources(e)
+		if op == ir.Read && (!is || carries) && !outside(name) {
+			e.in = f.labels | s.sources(e)
 		}
-		o.events = append(o.events, e)
+		writes = writes || op == ir.Write || op == ir.Append
+		if !outside(name) || writes {
+			o.events = append(o.events, e)
+		}
 	}
-	is, carries := device(name)
 	o.flow = func() {
 		if is && !carries {
 			return
@@ -58,34 +119,30 @@ func (s *Scope) access(p *Process, op, object string) (*operation, error) {
 		for _, e := range o.events {
 			s.gain(p, e.in)
 		}
-		if op != "open" && op != "read" && op != "chmod" && op != "chown" {
-			f.labels |= s.carried(p) // "for contents"
+		if writes {
+			f.labels |= s.carried(p)
 			f.modified = f.modified || !is
 		}
 	}
-	o.effect = func() {
-		s.files.names[name] = f
-		if op != "open" && op != "chmod" && op != "chown" {
-			f.kind = regular
-		}
-		if op == "mmapshared" {
-			p.mapped = append(p.mapped, mapping{f, name})
-		}
-	}
-	return o, nil
+	return o
 }
 
 // name is what makes or removes one name: `link` and `symlink` have two.
 func (s *Scope) name(p *Process, op, object string) (*operation, error) {
 	name, ok := s.files.resolve(object, false)
-	if op != "mkdir" && !s.files.exists(name) {
+	switch {
+	case op == "mkdir" && s.files.used(name):
+		return nil, stepErrorf("%s exists already", name)
+	case op != "mkdir" && !s.files.exists(name):
 		return nil, stepErrorf("%s does not exist any more", name)
+	case op != "mkdir" && s.files.parent(name):
+		return nil, stepErrorf("%s is not empty", name)
 	}
 	f := s.files.find(name)
 	o := &operation{subject: p, events: []*event{{op: ir.Write, path: name, file: f, unresolved: !ok}}}
 	if op == "mkdir" {
 		o.effect = func() {
-			s.files.names[name] = f
+			s.files.put(name, f)
 			f.kind = directory
 		}
 		return o, nil
@@ -108,7 +165,8 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	old := s.on(ir.Write, name, ok)
 	fresh := &event{op: ir.Write, path: alias, file: old.file, unresolved: !okAlias}
 	return &operation{subject: p, events: []*event{old, fresh}, effect: func() {
-		s.files.names[alias] = old.file
+		old.file.named = true
+		s.files.put(alias, old.file)
 		if target := s.files.links[name]; target != "" {
 			s.files.links[alias] = target
 		}
@@ -132,6 +190,12 @@ func (s *Scope) rename(p *Process, from, to string, exchange bool) (*operation, 
 	b, okB := s.files.resolve(to, false)
 	if !s.files.exists(a) || exchange && !s.files.exists(b) {
 		return nil, stepErrorf("%s or %s does not exist any more", a, b)
+	}
+	switch {
+	case below(a, b) || below(b, a):
+		return nil, stepErrorf("%s and %s are the same or in one another", a, b)
+	case !exchange && s.files.parent(b):
+		return nil, stepErrorf("%s is not empty", b)
 	}
 	over := exchange || s.files.used(b)
 	trees := s.files.isDirectory(a) || exchange && s.files.isDirectory(b)
@@ -171,6 +235,9 @@ func (s *Scope) network(p *Process, op ir.Op, object string) (*operation, error)
 	if err != nil {
 		return nil, err
 	}
+	if outside(peer.unix) {
+		return &operation{subject: p}, nil
+	}
 	e := &event{op: op, peer: &peer}
 	o := &operation{subject: p, events: []*event{e}}
 	if op == ir.Bind {
@@ -200,20 +267,4 @@ func (s *Scope) listen(key string) *channel {
 		s.endpoints[key] = &channel{}
 	}
 	return s.endpoints[key]
-}
-
-// pipe moves labels through a pipe, which "is no object" and no event.
-func (s *Scope) pipe(p *Process, op, name string) {
-	c := s.pipes[name]
-	if c == nil {
-		c = &channel{}
-		s.pipes[name] = c
-	}
-	switch op {
-	case "pipewrite":
-		c.labels |= s.carried(p)
-	case "piperead":
-		s.gain(p, c.labels)
-	}
-	s.settle()
 }

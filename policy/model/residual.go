@@ -3,19 +3,21 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
 )
 
 // all is the residual of a pattern that matches whatever is below a directory.
-const all = "/**"
+const all = "**"
 
 // residuals returns what is left of a file pattern to match after a directory:
-// equal residuals treat equal names below two directories alike. It is the
-// specification's "states after D/", as texts.
+// what is the same of them treats equal names below two directories alike. It is
+// the specification's "states after D/", as texts.
 func residuals(p ir.Pattern, dir string) []string {
 	if p.Any {
 		return []string{all}
@@ -24,12 +26,7 @@ func residuals(p ir.Pattern, dir string) []string {
 	for _, g := range expandGlob(p.Text) {
 		out = residue(g, dir+"/", out)
 	}
-	slices.Sort(out)
-	out = slices.Compact(out)
-	if slices.Contains(out, all) {
-		return []string{all}
-	}
-	return out
+	return tidy(out)
 }
 
 // residue adds what remains of glob g once it has matched all of k, in every way
@@ -89,10 +86,86 @@ func residue(g, k string, out []string) []string {
 // movedApart tells whether a pattern treats names below two directories
 // differently.
 func movedApart(p ir.Pattern, from, to string) bool {
-	return !slices.Equal(residuals(p, from), residuals(p, to))
+	return !same(residuals(p, from), residuals(p, to))
 }
 
 // covers tells whether a pattern matches all that is below a directory.
 func covers(p ir.Pattern, dir string) bool {
-	return slices.Equal(residuals(p, dir), []string{all})
+	return same(residuals(p, dir), []string{all})
+}
+
+// mostPairs bounds the comparison of two sets of residuals; what takes longer
+// counts as different.
+const mostPairs = 2000
+
+// same tells whether two sets of residuals match the same names. Whatever character
+// comes next must leave sets that do, and so on, until no new sets come.
+func same(a, b []string) bool {
+	key := func(a, b []string) string { return fmt.Sprintf("%q %q", a, b) }
+	seen := map[string]bool{key(a, b): true}
+	alphabet := characters(slices.Concat(a, b))
+	for open := [][2][]string{{a, b}}; len(open) > 0; open = open[1:] {
+		a, b := open[0][0], open[0][1]
+		if slices.Equal(a, b) {
+			continue
+		}
+		if len(seen) > mostPairs || empty(a) != empty(b) {
+			return false
+		}
+		for _, c := range alphabet {
+			x, y := after(a, c), after(b, c)
+			if k := key(x, y); !seen[k] {
+				seen[k] = true
+				open = append(open, [2][]string{x, y})
+			}
+		}
+	}
+	return true
+}
+
+// empty tells whether nothing more need come.
+func empty(set []string) bool {
+	return slices.ContainsFunc(set, func(g string) bool { return matchGlob(g, "", pattern.Path) })
+}
+
+func after(set []string, c string) (out []string) {
+	for _, g := range set {
+		out = residue(g, c, out)
+	}
+	return tidy(out)
+}
+
+// tidy makes equal sets equal texts.
+func tidy(set []string) []string {
+	slices.Sort(set)
+	set = slices.Compact(set)
+	if slices.Contains(set, all) {
+		return []string{all}
+	}
+	return set
+}
+
+// characters returns one of each kind that the globs tell apart: those that they
+// name with their neighbours, and of the others one of each length, one that is no
+// shortest form, and a byte that begins none.
+func characters(globs []string) []string {
+	named := map[rune]bool{'/': true}
+	for _, g := range globs {
+		for _, r := range g {
+			named[r-1], named[r], named[r+1] = true, true, true
+		}
+	}
+	out := []string{"\xff", "\xe0\x80\x80"}
+	for _, r := range []rune{0x1, 0x80, 0x800, 0x10000} {
+		for named[r] {
+			r++
+		}
+		named[r] = true
+	}
+	for r := range named {
+		if r > 0 && utf8.ValidRune(r) {
+			out = append(out, string(r))
+		}
+	}
+	return out
 }

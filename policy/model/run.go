@@ -53,7 +53,7 @@ func account(p *ir.Program, c *Case, failed int, got Decision) (notes []string) 
 	if got.Why != "" {
 		notes = append(notes, got.Why)
 	}
-	if !needsVerdict(step.Words) || step.Words[1] == "fork" || strings.HasPrefix(step.Words[1], "pipe") {
+	if !needsVerdict(step.Words) {
 		return notes
 	}
 	subject := s.Process(step.Words[0])

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // word is one of a line of a trace.
@@ -87,9 +88,60 @@ func isVerdict(w word) bool {
 	return !w.quoted() && slices.Contains([]string{"ok", "notify", "ask", "block", "kill"}, w.text)
 }
 
-// needsVerdict tells whether a step is an operation; the others just happen.
+// needsVerdict tells whether a step has to state one.
 func needsVerdict(words []string) bool {
-	return words[0] != "human" && words[1] != "exit" && words[1] != "killed"
+	return !isHuman(words) && !isTime(words) && !isScope(words) && decided(words[1])
+}
+
+// What is said of more than one process has a word in place of a subject. Processes
+// can have the same name, for none of the words that follow is an operation.
+
+func isHuman(words []string) bool { return words[0] == "human" && signature(words[1]) == "" }
+
+func isTime(words []string) bool { return words[0] == "time" && signature(words[1]) == "" }
+
+func isScope(words []string) bool { return words[0] == "scope" && signature(words[1]) == "" }
+
+// signature is what stands behind an operation, "" for none that is known. A letter
+// each: path, word, endpoint, other process, number, open mode; * is any further
+// words, and - nothing.
+func signature(op string) string {
+	switch op {
+	case "exec", "execfails":
+		return "p*"
+	case "execscript":
+		return "pp*"
+	case "open", "read", "write", "append", "unlink", "rmdir", "mkdir", "chmod", "chown", "mmapshared", "mapexec", "chdir":
+		return "p"
+	case "rename", "exchange", "link":
+		return "pp"
+	case "symlink":
+		return "wp"
+	case "truncate":
+		return "pn"
+	case "connect", "send", "recv", "bind":
+		return "e"
+	case "fork", "pipe", "pipewrite", "piperead", "shm", "fdread", "fdwrite", "ptrace", "memread", "memwrite", "killed", "setuid":
+		return "w"
+	case "fdpass", "setenv":
+		return "ww"
+	case "fdopen":
+		return "wmp"
+	case "exit":
+		return "n"
+	case "enter":
+		return "-"
+	}
+	return ""
+}
+
+// decided tells whether a policy decides an operation; the others just happen.
+func decided(op string) bool {
+	switch op {
+	case "fork", "exit", "killed", "pipe", "pipewrite", "piperead", "shm", "fdpass", "enter", "chdir", "setuid", "setenv":
+		return false
+	}
+	return true
 }
 
 // checkStep finds what is wrong with the words of a step in whatever state.
@@ -97,37 +149,76 @@ func checkStep(words []string) error {
 	if len(words) < 2 {
 		return stepErrorf("a step is SUBJECT OPERATION [OBJECT…] VERDICT [RULE]")
 	}
-	if words[0] == "human" {
+	switch {
+	case isHuman(words):
 		return checkHuman(words[1:])
+	case isTime(words):
+		if d, err := time.ParseDuration(words[1]); err != nil || d <= 0 || len(words) > 2 {
+			return stepErrorf("write `time 10m` for ten minutes that go by")
+		}
+		return nil
+	case isScope(words):
+		if len(words) > 2 || words[1] != "restart" && words[1] != "lost" {
+			return stepErrorf("write `scope restart`, or `scope lost` for a restart after which nothing is known")
+		}
+		return nil
 	}
 	op, args := words[1], words[2:]
-	if n := objects(op); n == 0 {
+	want := signature(op)
+	n := len(strings.TrimRight(want, "*-"))
+	if want == "" {
 		return stepErrorf("%q is no operation of a trace", op)
-	} else if len(args) < n || len(args) > n && !isExec(op) {
+	} else if len(args) < n || len(args) > n && !strings.HasSuffix(want, "*") {
 		return stepErrorf("%s takes %d after it, and has %d", op, n, len(args))
 	}
-	for _, object := range args[:paths(op)] {
-		if !path.IsAbs(object) || strings.ContainsRune(object, 0) {
-			return stepErrorf("%q is no absolute path", object)
+	for i := range n {
+		if err := checkWord(op, want[i], args[i]); err != nil {
+			return err
 		}
-	}
-	switch op {
-	case "exit":
-		if _, err := strconv.ParseUint(args[0], 10, 8); err != nil {
-			return stepErrorf("%q is no exit status: those are 0 to 255", args[0])
-		}
-	case "connect", "send", "recv", "bind":
-		_, err := parseEndpoint(args[0])
-		return err
 	}
 	return nil
 }
 
-func checkHuman(words []string) error {
-	if len(words) == 1 && words[0] == "deny" || len(words) == 2 && words[0] == "approve" && (words[1] == "once" || words[1] == "10m") {
-		return nil
+func checkWord(op string, kind byte, text string) error {
+	switch kind {
+	case 'p':
+		if !path.IsAbs(text) || strings.ContainsRune(text, 0) {
+			return stepErrorf("%q is no absolute path", text)
+		}
+	case 'e':
+		_, err := parseEndpoint(text)
+		return err
+	case 'm':
+		if !slices.Contains([]string{"r", "w", "a", "rw"}, text) {
+			return stepErrorf("%q is no way to open a file: r, w, a or rw", text)
+		}
+	case 'n':
+		bits := 63
+		if op == "exit" {
+			bits = 8
+		}
+		if _, err := strconv.ParseUint(text, 10, bits); err != nil && op == "exit" {
+			return stepErrorf("%q is no exit status: those are 0 to 255", text)
+		} else if err != nil {
+			return stepErrorf("%q is no number", text)
+		}
 	}
-	return stepErrorf("write `human approve once`, `human approve 10m` or `human deny`")
+	return nil
 }
 
-func isExec(op string) bool { return op == "exec" || op == "execfails" }
+// checkHuman: approve [once|DURATION|scope], deny [DURATION|scope] [because REASON].
+func checkHuman(words []string) error {
+	word, rest := words[0], words[1:]
+	if word == "deny" && len(rest) >= 2 && rest[len(rest)-2] == "because" {
+		rest = rest[:len(rest)-2]
+	}
+	ok := (word == "approve" || word == "deny") && len(rest) <= 1
+	if ok && len(rest) == 1 {
+		d, err := time.ParseDuration(rest[0])
+		ok = rest[0] == "scope" || word == "approve" && rest[0] == "once" || err == nil && d > 0
+	}
+	if !ok {
+		return stepErrorf("write `human approve`, with once, a duration such as 10m, or scope; or `human deny`, with a duration or scope, and because \"REASON\"")
+	}
+	return nil
+}

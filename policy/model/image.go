@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// image is what the exec of the program that a process runs has done for it.
+type image struct {
+	// cleared are the labels that the program clears: "While a declassifier's image
+	// runs, it does not regain the label". A fork runs the same image.
+	cleared  uint64
+	stripped uint64 // those of them that the process had
+	endorsed uint64
+	lineage  uint64
+	armed    []armed
+}
+
+// armed is a gate that the exec made fresh, and what was before.
+type armed struct{ gate, epoch, before int }
+
+// trusted is invariant 5: a gate "counts only when the program that ran was not
+// modified inside the scope, … was not started with LD_* or an interpreter's
+// start-up variables, and is not traced from inside". Nor when it got its name
+// inside: a link or a move makes a pytest of any program, as a copy does.
+func (e *event) trusted(p *Process) bool {
+	return !e.file.modified && !e.file.named && !e.unresolved && !p.traced() && !p.loads()
+}
+
+func (p *Process) traced() bool { return p.tracer != nil && !p.tracer.ended }
+
+// loads tells whether a variable of the environment makes a program or an
+// interpreter run other code than its own.
+func (p *Process) loads() bool {
+	for name := range p.env {
+		if strings.HasPrefix(name, "LD_") || slices.Contains([]string{
+			"BASH_ENV", "ENV", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5LIB", "PERL5OPT", "PERLLIB", "RUBYLIB",
+			"RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "CLASSPATH", "LUA_INIT", "LUA_PATH", "PHPRC", "GCONV_PATH",
+		}, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// transform is what an exec does once the new image runs.
+func (s *Scope) transform(p *Process, e *event) {
+	if !e.trusted(p) {
+		return
+	}
+	for i, l := range s.program.Lineages {
+		if e.named(l, resolved) {
+			p.image.lineage |= 1 << i &^ p.Lineage
+			p.Lineage |= 1 << i
+		}
+	}
+	var cleared, endorsed uint64
+	for _, t := range s.program.Transforms {
+		switch {
+		case !e.named(t.Pattern, resolved):
+		case t.Endorse:
+			endorsed |= 1 << t.Label
+		default:
+			cleared |= 1 << t.Label
+		}
+	}
+	p.image.cleared |= cleared
+	p.image.stripped |= p.Labels & cleared
+	p.Labels &^= cleared
+	p.image.endorsed |= endorsed &^ p.Labels
+	p.Labels |= endorsed
+}
+
+// tamper takes back what the exec of a process's program has opened, since it is
+// not that program any more: another one writes to it or traces it, or it runs
+// code that was modified inside.
+func (s *Scope) tamper(p *Process) {
+	p.Lineage &^= p.image.lineage
+	p.Labels = p.Labels&^p.image.endorsed | p.image.stripped
+	for _, a := range p.image.armed {
+		if g := &s.gates[a.gate]; g.armed == a.epoch {
+			g.armed = a.before
+		}
+	}
+	p.image, p.pending = image{}, nil
+}
+
+// reach brings an event to the gates, first to what it makes stale: an event that
+// is both `after` and `since` counts as `after`.
+func (s *Scope) reach(p *Process, e *event) {
+	for i, g := range s.program.Gates {
+		for _, since := range g.Since {
+			// A file that was appended to has changed.
+			changed := since.Op == ir.Write && e.op == ir.Append
+			if (since.Op == e.op || changed) && e.named(since.Pattern, either) && (e.unresolved || e.argsMatch(since.Args)) {
+				s.gates[i].epoch++
+				break
+			}
+		}
+	}
+	for i, g := range s.program.Gates {
+		if !e.is(g.After, resolved) || e.op == ir.Exec && !e.trusted(p) {
+			continue
+		}
+		now := &s.gates[i]
+		if g.Exit >= 0 {
+			p.pending = append(p.pending, pending{i, g.Exit, now.epoch})
+			continue
+		}
+		if e.op == ir.Exec {
+			p.image.armed = append(p.image.armed, armed{i, now.epoch, now.armed})
+		}
+		now.armed = now.epoch
+	}
+}
