@@ -4,6 +4,8 @@ package check
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
@@ -19,6 +21,11 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 	}
 	if c.patternText > maxPatternText {
 		return out, false // reported already
+	}
+	if channel := strings.TrimPrefix(p.Text, "stdio:"); kind == ir.File && channel != p.Text && slices.Contains([]string{"stdin", "stdout", "stderr"}, channel) {
+		d := l.Text.New(diag.NotSupported, p.Span, "not supported by this version: rules about a process's %s", channel)
+		c.report(d.WithHint("a file of this name is written \"./%s\"", p.Text))
+		return out, false
 	}
 	var relative bool
 	var err error

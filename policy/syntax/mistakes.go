@@ -231,6 +231,8 @@ func (p *parser) itemHint() string {
 	switch strings.ToLower(word) {
 	case "end", "endif", "done", "fi", "pass":
 		return "a rule ends where the next one begins: leave it out"
+	case "effect":
+		return "the effect begins each clause: block exec \"git\""
 	}
 	var words []string
 	for _, list := range [][]string{effectWords, opWords, {"because", "if", "unless"}, declWords} {

@@ -133,6 +133,8 @@ func (s *scanner) bad(start int, first bool) (clear bool) {
 		d = d.WithHint("arguments stand in double quotes: %q", word)
 	case strings.ContainsRune("&|!", r) && !strings.ContainsAny(word, "/."):
 		d = d.WithHint("write and, or, not")
+	case word == "@arg":
+		d = d.WithHint("arguments follow the pattern: exec \"git\" \"push\"")
 	case word == "*":
 		clear = false
 		d = d.WithHint("for everything write any; patterns stand in double quotes")

@@ -101,7 +101,7 @@ func synonym(word string) string {
 		return "if"
 	case "except", "unless:":
 		return "unless"
-	case "reason", "message":
+	case "reason", "message", "remediation", "why":
 		return "because"
 	case "label", "taint":
 		return "source"
