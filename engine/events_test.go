@@ -243,7 +243,24 @@ func TestLongSocketPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	if info, err := os.Stat(filepath.Join(dir, "feedback.sock")); err != nil || info.Mode().Type() != os.ModeSocket {
+	info, err := os.Stat(filepath.Join(dir, "feedback.sock"))
+	if err != nil || info.Mode().Type() != os.ModeSocket || info.Mode().Perm() != 0o666 {
 		t.Errorf("socket: %v, %v", info, err)
+	}
+}
+
+func TestSocketThatCannotBe(t *testing.T) {
+	if _, err := listenUnix("/nonexistent/s", 0o666); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "s"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenUnix(filepath.Join(dir, "s"), 0o666); err == nil {
+		t.Error("no error for a socket that cannot be put in place")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left are %v, %v", entries, err)
 	}
 }

@@ -6,48 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// Listen makes a scope's socket, in place of one that is there already. Any
-// user may connect to it: who can reach the directory is in the scope. The
-// socket stays when the listener is closed, so that an engine that comes back
-// replaces it without a gap.
-//
-// The path may be longer than the 107 bytes that a socket's address holds: the
-// address names the directory by a descriptor.
-func Listen(path string) (*net.UnixListener, error) {
-	directory, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("open socket directory: %w", err)
-	}
-	defer directory.Close()
-	short := fmt.Sprintf("/proc/self/fd/%d/", directory.Fd())
-	fresh, final := short+filepath.Base(path)+".new", short+filepath.Base(path)
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remove stale socket: %w", err)
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w", path, err)
-	}
-	listener.SetUnlinkOnClose(false)
-	if err = os.Chmod(fresh, 0o666); err == nil {
-		err = os.Rename(fresh, final)
-	}
-	if err != nil {
-		listener.Close()
-		return nil, fmt.Errorf("open socket %q to the scope: %w", path, err)
-	}
-	return listener, nil
-}
 
 // gate bounds the connections, and finds out who each is from while the peer
 // has had the least time to die and leave its pid to another.

@@ -6,37 +6,27 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 // A server that comes back on the same path serves, and a waiter does not keep
 // the first one from going.
 func TestServerComesBack(t *testing.T) {
 	scope := newFakeScope()
-	path := filepath.Join(t.TempDir(), strings.Repeat("long", 50), "feedback.sock")
-	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	near := filepath.Join(t.TempDir(), "s") // a path short enough to connect to
-	if err := os.Symlink(path, near); err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(t.TempDir(), "feedback.sock")
 	server := NewServer(scope, Options{})
 	for range 3 {
-		listener, err := Listen(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := testenv.ListenUnix(t, path)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- server.Serve(ctx, listener) }()
-		if page := pageFrom(t, near, ""); len(page.Items) != 0 {
+		if page := pageFrom(t, path, ""); len(page.Items) != 0 {
 			t.Error("items from nowhere")
 		}
-		conn, err := net.Dial("unix", near)
+		conn, err := net.Dial("unix", path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,28 +37,12 @@ func TestServerComesBack(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
-		t.Errorf("the socket: %v %v", info, err)
-	}
 }
 
 func TestServeTellsOfABrokenListener(t *testing.T) {
-	listener, err := Listen(filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.ListenUnix(t, filepath.Join(t.TempDir(), "s"))
 	listener.Close()
 	if err := NewServer(newFakeScope(), Options{}).Serve(t.Context(), listener); err == nil {
 		t.Error("no error")
-	}
-	if _, err := Listen("/nonexistent/s"); err == nil {
-		t.Error("no error for a directory that is not there")
-	}
-	occupied := filepath.Join(t.TempDir(), "s")
-	if err := os.Mkdir(occupied, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(occupied); err == nil {
-		t.Error("no error for a socket that cannot be put in place")
 	}
 }

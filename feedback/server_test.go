@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 // fakeScope is a Scope without an engine. The peer is this test's process.
@@ -44,10 +46,7 @@ func newFakeScope() *fakeScope {
 func serve(t *testing.T, scope Scope, adjust func(*Server)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "feedback.sock")
-	listener, err := Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.ListenUnix(t, path)
 	server := NewServer(scope, Options{})
 	if adjust != nil {
 		adjust(server)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 type scope struct {
@@ -41,10 +42,7 @@ func newScope() *scope {
 // start serves the scope until the test ends, or stop is called.
 func start(t *testing.T, s *scope, path string) (stop func()) {
 	t.Helper()
-	listener, err := feedback.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.ListenUnix(t, path)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- feedback.NewServer(s, feedback.Options{}).Serve(ctx, listener) }()

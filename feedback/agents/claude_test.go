@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,10 +33,7 @@ func newSource(t *testing.T) (*feedback.Log, *feedback.Client) {
 	t.Helper()
 	log := feedback.NewLog(feedback.LogSize, 0)
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := feedback.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testenv.ListenUnix(t, path)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- feedback.NewServer(scope{log}, feedback.Options{}).Serve(ctx, listener) }()
