@@ -52,6 +52,9 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 		return nil, status.Errorf(codes.FailedPrecondition, "start scope %q: %v", s.id, err)
 	}
 	e.log.WithFields(s.fields()).WithField("cgroup", to.cgroup).Info("scope enforcing")
+	for _, sentence := range r.Warnings {
+		e.log.WithFields(s.fields()).Warn(sentence)
+	}
 	return &api.AttachResponse{Tier: string(e.config.Kernel.Tier()), Cgroup: to.cgroupID}, nil
 }
 

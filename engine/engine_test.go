@@ -52,6 +52,12 @@ func TestLife(t *testing.T) {
 			t.Errorf("exempt is inode %d, the socket has %d", inode, socket)
 		}
 	}
+	if s := m.list(client)["c1"]; len(s.Warnings) != 1 || s.Warnings[0] != "p.yaml:1:1: careful" {
+		t.Errorf("warnings are %q", s.Warnings)
+	}
+	if lines := m.log("careful"); len(lines) != 1 || !strings.Contains(lines[0], `"level":"warning"`) || !strings.Contains(lines[0], `"scope":"c1"`) {
+		t.Errorf("logged is %q", lines)
+	}
 	// Close leaves a container that runs alone, and its id in use.
 	closeScope(t, client, "c1")
 	if m.kernel.count() != 1 {

@@ -48,7 +48,7 @@ func (e *Engine) record(rec kernel.Record) {
 		e.log.WithField("slot", rec.Slot).Debug("record of an unknown scope")
 		return
 	}
-	item, err := s.events.add(s.item(rec), e.stats(s).Lost)
+	item, err := s.events.add(s.item(rec), e.slotStats(s).Lost)
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("event will not survive a restart")
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -169,8 +170,9 @@ type machine struct {
 	dir    string
 	kernel *fakeKernel
 
-	mu    sync.Mutex
-	clock time.Time
+	mu     sync.Mutex
+	clock  time.Time
+	logged []string // what the engine logged, in JSON
 }
 
 func newMachine(t *testing.T) *machine {
@@ -230,7 +232,8 @@ func (m *machine) advance(d time.Duration) {
 
 func (m *machine) config() Config {
 	log := logrus.New()
-	log.SetOutput(testWriter{m.t})
+	log.SetOutput(testWriter{m})
+	log.SetFormatter(&logrus.JSONFormatter{})
 	return Config{
 		Directory: m.path("run"), GuestBinary: m.path("guest"), Version: "test", Kernel: m.kernel,
 		Compile: fakeCompile, Log: logrus.NewEntry(log),
@@ -238,10 +241,20 @@ func (m *machine) config() Config {
 	}
 }
 
-type testWriter struct{ t *testing.T }
+// log lists what the engine has logged and says a word.
+func (m *machine) log(word string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.logged), func(line string) bool { return !strings.Contains(line, word) })
+}
+
+type testWriter struct{ m *machine }
 
 func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Logf("%s", p)
+	w.m.t.Logf("%s", p)
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	w.m.logged = append(w.m.logged, string(p))
 	return len(p), nil
 }
 
@@ -304,7 +317,8 @@ func (m *machine) prepare(client api.EngineClient, id string) string {
 	m.t.Helper()
 	response, err := client.Prepare(context.Background(), &api.PrepareRequest{
 		Id: id, Program: testProgram(m.t), Name: "name-" + id, Mode: "enforce",
-		Layers: []*api.Layer{{Name: "p.yaml", Text: []byte("version: 1\n")}},
+		Layers:   []*api.Layer{{Name: "p.yaml", Text: []byte("version: 1\n")}},
+		Warnings: []string{"p.yaml:1:1: careful"},
 	})
 	if err != nil {
 		m.t.Fatal(err)

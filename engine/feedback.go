@@ -54,8 +54,8 @@ func (i *inside) Status() feedback.Status {
 	out := feedback.Status{
 		ID: r.ID, Enforcing: r.State == enforcing && r.Slot != nil, Tier: string(i.engine.config.Kernel.Tier()),
 		Mode: r.Mode, Since: r.Attached,
-		Degraded: append(r.troubles(stats), i.engine.degraded()...),
-		Denied:   stats.Denied, Notified: stats.Notified, LostEvents: stats.Lost,
+		Degraded: append(r.troubles(stats), i.engine.degraded()...), Warnings: r.Warnings,
+		Denied: stats.Denied, Notified: stats.Notified, LostEvents: stats.Lost,
 	}
 	for _, document := range i.Policy() {
 		out.Layers = append(out.Layers, document.PolicyLayer)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/feedback"
 )
 
@@ -55,6 +56,7 @@ func (e *Engine) newScope(req *api.PrepareRequest, img *image) *scope {
 		record: record{
 			Version: recordVersion, ID: req.Id, Name: req.Name, Mode: "enforce", State: staged,
 			Program: req.Program, Clauses: img.clauseNumbers(), Prepared: e.config.now(),
+			Warnings: req.Warnings,
 		},
 	}
 	for _, l := range req.Layers {
@@ -110,20 +112,25 @@ func (e *Engine) stage(s *scope) error {
 	s.mu.Lock()
 	s.listener = listener
 	s.mu.Unlock()
-	if s.events, err = newHistory(s.dir, e.takeItems(s.id)); err != nil {
+	// Events and counters belong to the container, not to one start of it.
+	var items []feedback.Item
+	var before kernel.Stats
+	if old := e.earlier(s.id); old != nil {
+		items, before = old.events.Items(0), e.stats(old)
+	}
+	if s.events, err = newHistory(s.dir, items); err != nil {
 		return err
 	}
-	return s.change(func(*record) {})
+	return s.change(func(r *record) { r.Before = before })
 }
 
-// takeItems takes the events of a closed scope: they belong to the container,
-// not to one start of it.
-func (e *Engine) takeItems(id string) []feedback.Item {
+// earlier finds the closed scope of a container that is started again, or nil.
+func (e *Engine) earlier(id string) *scope {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, old := range e.closed {
 		if old.id == id {
-			return old.events.Items(0)
+			return old
 		}
 	}
 	return nil

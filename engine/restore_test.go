@@ -67,6 +67,62 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// Events and counters belong to the container, not to one start of it.
+func TestContainerRestart(t *testing.T) {
+	m := newMachine(t)
+	e, client, stop := m.start()
+	count := func(want uint64) {
+		t.Helper()
+		if s := m.list(client)["c"]; s == nil || s.Denied != want || s.Lost != 5 {
+			t.Errorf("want %d denials, have %v", want, s)
+		}
+		if status := (&inside{engine: e, scope: e.find1(t, "c")}).Status(); status.Denied != want || status.LostEvents != 5 {
+			t.Errorf("inside: want %d denials, have %+v", want, status)
+		}
+	}
+	m.container("c", 100)
+	m.prepare(client, "c")
+	m.attach(client, "c", 100)
+	first := *e.scope("c").now().Slot
+	m.kernel.set(func() { m.kernel.stats[first] = kernel.Stats{Lost: 5} })
+	m.deny(first, 3)
+	if events := waitEvents(t, client, "c", 3); events[0].Lost != 5 {
+		t.Errorf("the first event does not tell of what was lost: %v", events[0])
+	}
+	count(3)
+	m.exit("c", 100)
+	closeScope(t, client, "c")
+	count(3)
+	m.prepare(client, "c")
+	m.container("c", 200)
+	m.attach(client, "c", 200)
+	m.deny(*e.scope("c").now().Slot, 2)
+	if events := waitEvents(t, client, "c", 5); events[3].Sequence != 4 || events[3].Lost != 0 {
+		t.Errorf("what was lost before is told again: %v", events[3])
+	}
+	count(5)
+	stop()
+	e, client, _ = m.start()
+	count(5)
+	m.exit("c", 200)
+	m.prepare(client, "c")
+	m.container("c", 300)
+	m.attach(client, "c", 300)
+	m.deny(*e.scope("c").now().Slot, 1)
+	waitEvents(t, client, "c", 6)
+	count(6)
+}
+
+// find1 finds the one scope of an id, live or closed.
+func (e *Engine) find1(t *testing.T, id string) *scope {
+	t.Helper()
+	scopes, _, err := e.find(id)
+	if err != nil || len(scopes) != 1 {
+		t.Fatalf("%d scopes, %v", len(scopes), err)
+	}
+	return scopes[0]
+}
+
 // TestKilled restarts from every state in which a kill can leave an attach.
 func TestKilled(t *testing.T) {
 	slot := kernel.Slot{Index: 1, Generation: 7}

@@ -33,7 +33,7 @@ type scope struct {
 	image     *image             // guarded by mu; nil in a scope taken over, until it is installed
 	listener  *net.UnixListener  // guarded by mu
 	unserve   context.CancelFunc // guarded by mu; ends the feedback server
-	final     kernel.Stats       // guarded by mu; the counters of a closed scope
+	final     kernel.Stats       // guarded by mu; its own counters when it was closed
 	ended     time.Time          // guarded by mu
 	complaint string             // guarded by mu; the last failure to close, logged once
 }
@@ -123,8 +123,18 @@ func (e *Engine) tables(s *scope) (*image, error) {
 	return s.image, nil
 }
 
-// stats are the scope's counters, also after it was closed.
+// stats are the container's counters, of all its starts that are remembered.
 func (e *Engine) stats(s *scope) kernel.Stats {
+	total, before := e.slotStats(s), s.now().Before
+	total.Denied += before.Denied
+	total.Notified += before.Notified
+	total.Lost += before.Lost
+	total.Starved += before.Starved
+	return total
+}
+
+// slotStats are the scope's own counters, also after it was closed.
+func (e *Engine) slotStats(s *scope) kernel.Stats {
 	r := s.now()
 	if r.State == closed || r.Slot == nil {
 		s.mu.Lock()
@@ -157,6 +167,7 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 		Id: r.ID, Name: r.Name, Mode: r.Mode, State: string(r.State),
 		Rules:  writtenRules(s.program),
 		Denied: stats.Denied, Notified: stats.Notified, Lost: stats.Lost,
+		Warnings: r.Warnings,
 	}
 	for _, layer := range r.Layers {
 		out.Layers = append(out.Layers, layer.Name)

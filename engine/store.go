@@ -40,9 +40,13 @@ type record struct {
 	Program json.RawMessage
 	// Clauses maps the installed image's clause numbers to the program's. A
 	// newer daemon's compiler may number them otherwise.
-	Clauses  []int
-	Layers   []layer
+	Clauses []int
+	Layers  []layer
+	// Warnings are sentences on the policy and the container, from who prepared it.
+	Warnings []string
 	Prepared time.Time
+	// Before are the counters of the container's earlier starts.
+	Before kernel.Stats
 	// From here on, all is empty before Attach.
 	Attached time.Time
 	PID      int    // the container's first process

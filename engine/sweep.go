@@ -71,7 +71,7 @@ func (e *Engine) finish(s *scope, why string) error {
 		e.discard(s)
 		return nil
 	}
-	final := e.stats(s)
+	final, total := e.slotStats(s), e.stats(s)
 	if r.Slot != nil {
 		if err := e.config.Kernel.Remove(*r.Slot); err != nil {
 			return fmt.Errorf("remove scope from the kernel: %w", err)
@@ -84,7 +84,7 @@ func (e *Engine) finish(s *scope, why string) error {
 	s.mu.Unlock()
 	e.keepClosed(s)
 	e.log.WithFields(s.fields()).WithFields(logrus.Fields{
-		"why": why, "denied": final.Denied, "notified": final.Notified, "lost": final.Lost,
+		"why": why, "denied": total.Denied, "notified": total.Notified, "lost": total.Lost,
 	}).Info("scope closed")
 	return nil
 }

@@ -75,6 +75,7 @@ type Status struct {
 	Since      time.Time     `json:"since"`
 	Layers     []PolicyLayer `json:"layers"`
 	Degraded   []string      `json:"degraded"` // sentences; empty when all is as it should be
+	Warnings   []string      `json:"warnings"` // sentences on the policy and the container
 	Denied     uint64        `json:"denied"`
 	Notified   uint64        `json:"notified"`
 	LostEvents uint64        `json:"lost"`

@@ -57,10 +57,15 @@ func (s *Server) serveFeedback(w http.ResponseWriter, r *http.Request, peer Proc
 	ctx, cancel := context.WithTimeout(r.Context(), query.Wait)
 	defer cancel()
 	page, err := s.next(query, peer)
+	others := 0
 	for err == nil && len(page.Items) == 0 && s.scope.Wait(ctx, page.Cursor) == nil {
+		if query.Consumer == "" { // a consumer's page begins anew
+			others += page.Others
+		}
 		query.After = page.Cursor // an empty page's: behind all that it looked at
 		page, err = s.next(query, peer)
 	}
+	page.Others += others
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		s.fail(w, http.StatusTooManyRequests, err.Error())
@@ -126,6 +131,7 @@ func newPage(items []Item, after, upTo uint64, wanted func(Item) bool) Page {
 		if !wanted(item) {
 			if page.Remaining == 0 {
 				page.Cursor = item.Sequence
+				page.Others++
 			}
 			continue
 		}
@@ -158,6 +164,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, _ Process) 
 	// Empty lists rather than null, for clients in strict languages.
 	status.Layers = append([]PolicyLayer{}, status.Layers...)
 	status.Degraded = append([]string{}, status.Degraded...)
+	status.Warnings = append([]string{}, status.Warnings...)
 	s.answer(w, http.StatusOK, status)
 }
 

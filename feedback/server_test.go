@@ -142,7 +142,7 @@ func TestStatusAndPolicy(t *testing.T) {
 	path := serve(t, newFakeScope(), nil)
 	_, got := request(t, path, "GET", "/v1/status", "")
 	const want = `{"id":"","enforcing":false,"tier":"","mode":"","since":"0001-01-01T00:00:00Z","layers":[],` +
-		`"degraded":[],"denied":0,"notified":0,"lost":0}` + "\n"
+		`"degraded":[],"warnings":[],"denied":0,"notified":0,"lost":0}` + "\n"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -182,6 +182,13 @@ func TestProcessTrees(t *testing.T) {
 	} {
 		if got := pageFrom(t, path, query); sequences(got) != want || got.Cursor != 7 {
 			t.Errorf("%q: got %s, cursor %d, want %s", query, sequences(got), got.Cursor, want)
+		}
+		skipped := 0
+		if strings.HasSuffix(query, "after=2") {
+			skipped = 2
+		}
+		if got := pageFrom(t, path, query); got.Others+len(got.Items)+skipped != 7 {
+			t.Errorf("%q: %d items, %d others", query, len(got.Items), got.Others)
 		}
 	}
 	path = serve(t, &fakeScope{Log: log, peer: Process{ID: 30}}, nil)

@@ -56,6 +56,9 @@ type Page struct {
 	Cursor uint64 `json:"cursor"`
 	// Remaining counts the items that are there already and not in this page.
 	Remaining int `json:"remaining"`
+	// Others counts the items of other process trees between where the reader was
+	// and the cursor.
+	Others int `json:"others,omitempty"`
 	// Missed counts the scope's items that were dropped, being too old, before
 	// this reader asked.
 	Missed uint64 `json:"missed,omitempty"`

@@ -62,6 +62,15 @@ type Policy struct {
 	// Unenforced lists, as errors, what this version's engine cannot enforce; it
 	// is empty where Options.Enforce was set.
 	Unenforced diag.List
+	// Workspaces are the roots of the documents' relative patterns, one for each
+	// document, outermost first.
+	Workspaces []Workspace
+}
+
+// Workspace is where the relative patterns of a document begin.
+type Workspace struct {
+	Document string // its name
+	Path     string // absolute
 }
 
 // Compile makes one policy of the documents, outermost first. When they have
@@ -108,7 +117,11 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 	if opts.Enforce && len(unenforced) > 0 {
 		return nil, append(diags, unenforced...).Tidy()
 	}
-	return &Policy{Program: program, Image: image, Warnings: diags.Tidy(), Unenforced: unenforced}, nil
+	compiled := &Policy{Program: program, Image: image, Warnings: diags.Tidy(), Unenforced: unenforced}
+	for _, l := range layers {
+		compiled.Workspaces = append(compiled.Workspaces, Workspace{Document: l.Name, Path: l.Workspace})
+	}
+	return compiled, nil
 }
 
 func parse(texts []*diag.Text) (parts []check.Part, diags diag.List) {

@@ -25,6 +25,7 @@ func (g guest) feedback(args []string) int {
 	client := feedback.NewClient(g.socket)
 	query := feedback.Query{All: *all, Depth: feedback.TreeDepth(g.proc, g.pid)}
 	printer := &printer{guest: g, json: *asJSON}
+	others := 0
 	for {
 		page, err := g.ask(client, query)
 		if err == nil {
@@ -33,6 +34,7 @@ func (g guest) feedback(args []string) int {
 		if err != nil {
 			return g.fail(err)
 		}
+		others += page.Others
 		query.After = page.Cursor
 		if page.Remaining == 0 {
 			break
@@ -41,20 +43,27 @@ func (g guest) feedback(args []string) int {
 	if err := printer.flush(); err != nil {
 		return g.fail(err)
 	}
+	if !*asJSON {
+		printer.rest(*all, others, *follow)
+	}
 	if *follow {
 		return g.follow(client, query, printer)
-	}
-	if printer.printed == 0 && !*asJSON {
-		fmt.Fprintln(g.out, nothing(*all))
 	}
 	return exitOK
 }
 
-func nothing(all bool) string {
+// rest tells of what was not printed.
+func (p *printer) rest(all bool, others int, follow bool) {
+	where := "process tree"
 	if all {
-		return "ActPlane has blocked and noted nothing in this container."
+		where = "container"
 	}
-	return "ActPlane has blocked and noted nothing in this process tree; `actplane-guest feedback --all` looks at the whole container."
+	if p.printed == 0 && !follow {
+		fmt.Fprintf(p.out, "ActPlane has blocked and noted nothing in this %s.\n", where)
+	}
+	if others > 0 {
+		fmt.Fprintf(p.out, "(%d more of other processes in this container; `actplane-guest feedback --all` prints them)\n", others)
+	}
 }
 
 // follow prints what happens until it is ended by a signal or cannot write. An

@@ -135,6 +135,9 @@ func describe(status feedback.Status) string {
 	for _, sentence := range status.Degraded {
 		text += "degraded " + sentence + "\n"
 	}
+	for _, sentence := range status.Warnings {
+		text += "warning  " + sentence + "\n"
+	}
 	return text
 }
 

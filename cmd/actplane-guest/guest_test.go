@@ -78,10 +78,20 @@ func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "feedba
 func TestFeedback(t *testing.T) {
 	s, path := newScope(), socketPath(t)
 	start(t, s, path)
-	if code, out, _ := run(t, path, "", "feedback"); code != 0 || !strings.HasPrefix(out, "ActPlane has blocked and noted nothing in this process tree") {
+	if code, out, _ := run(t, path, "", "feedback"); code != 0 || out != "ActPlane has blocked and noted nothing in this process tree.\n" {
 		t.Errorf("%d %q", code, out)
 	}
 	if code, out, _ := run(t, path, "", "feedback", "--all"); code != 0 || out != "ActPlane has blocked and noted nothing in this container.\n" {
+		t.Errorf("%d %q", code, out)
+	}
+	// Docker's exec starts a tree of its own.
+	for i := range 150 {
+		other := push("z")
+		other.Process = feedback.Process{ID: uint64(100 + i), Ancestors: []uint64{8}}
+		s.Append(other)
+	}
+	if code, out, _ := run(t, path, "", "feedback"); code != 0 || out != "ActPlane has blocked and noted nothing in this process tree.\n"+
+		"(150 more of other processes in this container; `actplane-guest feedback --all` prints them)\n" {
 		t.Errorf("%d %q", code, out)
 	}
 	for range 150 {
@@ -100,6 +110,7 @@ func TestFeedback(t *testing.T) {
 		`  (and 149 more like it)`,
 		`(the records of 5 events before the next one are lost)`,
 		`  ActPlane policy: exec "/usr/bin/git" ["push" "b"] was blocked before it ran, by rule "no-push": No.`,
+		"(151 more of other processes in this container; `actplane-guest feedback --all` prints them)",
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("got %s", out)
@@ -112,7 +123,7 @@ func TestFeedback(t *testing.T) {
 	if _, out, _ := run(t, path, "", "feedback", "--all"); !strings.Contains(out, `"c"`) {
 		t.Errorf("got %s", out)
 	}
-	if _, out, _ := run(t, path, "", "feedback", "--json"); strings.Count(out, "\n") != 151 || !strings.HasPrefix(out, `{"sequence":1,`) {
+	if _, out, _ := run(t, path, "", "feedback", "--json"); strings.Count(out, "\n") != 151 || !strings.HasPrefix(out, `{"sequence":151,`) {
 		t.Errorf("%d lines: %.200s", strings.Count(out, "\n"), out)
 	}
 }
@@ -120,13 +131,15 @@ func TestFeedback(t *testing.T) {
 func TestStatus(t *testing.T) {
 	s, path := newScope(), socketPath(t)
 	s.status.Degraded = []string{"clause 7:3 is not enforced\x1b[2J"}
+	s.status.Warnings = []string{"p.yaml:3:5: careful\x1b"}
 	stop := start(t, s, path)
 	code, out, _ := run(t, path, "", "status")
 	const want = "ActPlane enforces a policy here (mode enforce, tier lsm), since 2026-11-30T02:00:00Z.\n" +
 		"scope    c0ffee\n" +
 		"policy   /etc/actplane/policy.d/floor.yaml  sha256 00ff\n" +
 		"so far   3 denied, 1 allowed and noted, 0 records lost\n" +
-		"degraded clause 7:3 is not enforced\\x1b[2J\n"
+		"degraded clause 7:3 is not enforced\\x1b[2J\n" +
+		"warning  p.yaml:3:5: careful\\x1b\n"
 	if code != 0 || out != want {
 		t.Errorf("%d\ngot  %s\nwant %s", code, out, want)
 	}

@@ -56,17 +56,27 @@ func TestPrintOnce(t *testing.T) {
 }
 
 func TestWriteScopes(t *testing.T) {
-	var out strings.Builder
 	started := time.Unix(1_700_000_000, 0)
-	err := writeScopes(&out, []scopeLine{
-		{ID: "run-1", Name: "evil\x1b", State: "enforcing", Started: &started, Layers: []string{"a", "b"}, Denied: 3, Degraded: []string{"not so well"}},
-		{ID: "c", State: "staged"},
-	}, started.Add(90*time.Second))
-	want := "SCOPE  NAME      STATE      AGE    PROCESSES  RULES  DENIED  NOTIFIED  LOST  POLICY\n" +
-		"run-1  evil\\x1b  enforcing  1m30s  0          0      3       0         0     a, b\n" +
-		"c                staged     -      0          0      0       0         0     \n" +
-		"warning: run-1: not so well\n"
-	if err != nil || out.String() != want {
-		t.Errorf("%v\n%s", err, out.String())
+	id := strings.Repeat("c", 64)
+	scopes := []scopeLine{
+		{ID: "run-1", Name: "evil\x1b", State: "enforcing", Started: &started, Layers: []string{"a", "b"}, Denied: 3,
+			Degraded: []string{"not so well"}, Warnings: []string{"one\x1b", "two", "three"}},
+		{ID: id, State: "staged", Warnings: []string{"1", "2", "3", "4", "5"}},
+	}
+	table := func(id, pad string) string {
+		return "SCOPE" + pad + "  NAME      STATE      AGE    PROCESSES  RULES  DENIED  NOTIFIED  LOST  WARNINGS  POLICY\n" +
+			"run-1" + pad + "  evil\\x1b  enforcing  1m30s  0          0      3       0         0     4         a, b\n" +
+			id + "            staged     -      0          0      0       0         0     5         \n"
+	}
+	shared := "warning: run-1: not so well\nwarning: run-1: one\\x1b\nwarning: run-1: two\nwarning: run-1: three\n"
+	for wide, want := range map[bool]string{
+		false: table(id[:12], "       ") + shared + "warning: cccccccccccc: 1\nwarning: cccccccccccc: 2\nwarning: cccccccccccc: 3\n" +
+			"warning: cccccccccccc: 2 more; \"actplane ps --wide\" shows them\n",
+		true: table(id, strings.Repeat(" ", 59)) + shared + strings.ReplaceAll("warning: ID: 1\nwarning: ID: 2\nwarning: ID: 3\nwarning: ID: 4\nwarning: ID: 5\n", "ID", id),
+	} {
+		var out strings.Builder
+		if err := writeScopes(&out, scopes, wide, started.Add(90*time.Second)); err != nil || out.String() != want {
+			t.Errorf("wide %v: %v\n%s\nwant\n%s", wide, err, out.String(), want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,7 +19,10 @@ func psCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "ps",
 		Usage: "list what is under policy",
+		Description: "Below the table stands what is not as it should be, and what was noticed about each policy\n" +
+			"and container when it was started: three lines for each, or all of them with --wide.",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "whole ids, and all warnings"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also what was closed in the last hour"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
 			runDirFlag(),
@@ -49,7 +53,7 @@ func ps(c *cli.Context) error {
 	if c.Bool("json") {
 		return writeJSON(c.App.Writer, scopes, "  ")
 	}
-	return writeScopes(c.App.Writer, scopes, time.Now())
+	return writeScopes(c.App.Writer, scopes, c.Bool("wide"), time.Now())
 }
 
 // scopeLine is a scope as ps --json prints it.
@@ -67,6 +71,7 @@ type scopeLine struct {
 	Lost      uint64     `json:"lost"`
 	Processes uint32     `json:"processes"`
 	Degraded  []string   `json:"degraded"`
+	Warnings  []string   `json:"warnings"`
 }
 
 func lineOf(s *api.Scope) scopeLine {
@@ -74,7 +79,7 @@ func lineOf(s *api.Scope) scopeLine {
 		ID: s.Id, Name: s.Name, State: s.State, Mode: s.Mode, Cgroup: s.Cgroup,
 		Layers: append([]string{}, s.Layers...), Rules: s.Rules,
 		Denied: s.Denied, Notified: s.Notified, Lost: s.Lost, Processes: s.Processes,
-		Degraded: append([]string{}, s.Degraded...),
+		Degraded: append([]string{}, s.Degraded...), Warnings: append([]string{}, s.Warnings...),
 	}
 	if s.StartedUnixMs != 0 {
 		started := time.UnixMilli(s.StartedUnixMs).UTC()
@@ -83,23 +88,36 @@ func lineOf(s *api.Scope) scopeLine {
 	return line
 }
 
-func writeScopes(w io.Writer, scopes []scopeLine, now time.Time) error {
+// fewWarnings is how many of a scope are shown without --wide.
+const fewWarnings = 3
+
+func writeScopes(w io.Writer, scopes []scopeLine, wide bool, now time.Time) error {
+	name := short
+	if wide {
+		name = func(id string) string { return id }
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SCOPE\tNAME\tSTATE\tAGE\tPROCESSES\tRULES\tDENIED\tNOTIFIED\tLOST\tPOLICY")
+	fmt.Fprintln(table, "SCOPE\tNAME\tSTATE\tAGE\tPROCESSES\tRULES\tDENIED\tNOTIFIED\tLOST\tWARNINGS\tPOLICY")
 	for _, s := range scopes {
 		age := "-"
 		if s.Started != nil {
 			age = now.Sub(*s.Started).Truncate(time.Second).String()
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", clean(short(s.ID)), clean(s.Name), s.State, age,
-			s.Processes, s.Rules, s.Denied, s.Notified, s.Lost, clean(strings.Join(s.Layers, ", ")))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", clean(name(s.ID)), clean(s.Name), s.State, age,
+			s.Processes, s.Rules, s.Denied, s.Notified, s.Lost, len(s.Degraded)+len(s.Warnings), clean(strings.Join(s.Layers, ", ")))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, s := range scopes {
-		for _, sentence := range s.Degraded {
-			fmt.Fprintf(w, "warning: %s: %s\n", clean(short(s.ID)), clean(sentence))
+		sentences := slices.Concat(s.Degraded, s.Warnings)
+		if n := len(sentences) - fewWarnings; n > 1 && !wide {
+			sentences = append(sentences[:fewWarnings], fmt.Sprintf("%d more; \"actplane ps --wide\" shows them", n))
+		}
+		for _, sentence := range sentences {
+			if _, err := fmt.Fprintf(w, "warning: %s: %s\n", clean(name(s.ID)), clean(sentence)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

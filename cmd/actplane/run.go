@@ -22,6 +22,7 @@ import (
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/shim/prepare"
 )
 
 // runCommandName is the command whose arguments are a command of their own.
@@ -58,9 +59,16 @@ func runAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	program, err := compileForRun(c, documents)
+	program, warnings, err := compileForRun(c, documents)
 	if err != nil {
 		return err
+	}
+	request := &api.PrepareRequest{Mode: "enforce", Warnings: warnings}
+	if request.Program, err = json.Marshal(program); err != nil {
+		return environmentError("encode policy: %v", err)
+	}
+	for _, document := range documents {
+		request.Layers = append(request.Layers, &api.Layer{Name: document.Name, Text: document.Text})
 	}
 	command, err := exec.LookPath(c.Args().First())
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -71,7 +79,10 @@ func runAction(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
-	return runUnderPolicy(c, client, program, documents, command)
+	request.Name = filepath.Base(command)
+	return runUnderPolicy(c, client, request, helperSpec{
+		command: command, args: c.Args().Slice(), noNewPrivileges: program.Limits.NoNewPrivileges,
+	})
 }
 
 // readPolicies reads the host's floor and the policy.
@@ -117,81 +128,67 @@ func readPolicy(name string) ([]byte, error) {
 }
 
 // compileForRun compiles, and refuses the limits that only a container can have.
-func compileForRun(c *cli.Context, documents []policy.Document) (*ir.Program, error) {
+// The warnings have been shown, and are for those who look at the scope.
+func compileForRun(c *cli.Context, documents []policy.Document) (program *ir.Program, warnings []string, err error) {
 	workspace, err := os.Getwd()
 	if err != nil {
-		return nil, environmentError("find the working directory: %v", err)
+		return nil, nil, environmentError("find the working directory: %v", err)
 	}
 	compiled, err := policy.Compile(documents, policy.Options{Workspace: workspace, Enforce: true})
 	var list diag.List
 	if errors.As(err, &list) {
 		_ = list.WriteText(c.App.ErrWriter)
-		return nil, &failure{code: exitDiagnostics}
+		return nil, nil, &failure{code: exitDiagnostics}
 	}
 	if err != nil {
-		return nil, environmentError("compile policy: %v", err)
+		return nil, nil, environmentError("compile policy: %v", err)
 	}
 	_ = compiled.Warnings.WriteText(c.App.ErrWriter)
+	warnings = prepare.StrayWorkspaces(compiled, workspace)
+	for _, sentence := range warnings {
+		fmt.Fprintf(c.App.ErrWriter, "actplane: warning: %s\n", clean(sentence))
+	}
 	limits := compiled.Program.Limits
 	for name, set := range map[string]bool{
 		"pids": limits.Pids != 0, "memory": limits.Memory != 0, "cpus": limits.CPUs != 0, "capabilities": limits.Capabilities != nil,
 	} {
 		if set {
-			return nil, environmentError("the policy has limits.%s, which needs a container; use docker run --runtime actplane, or a policy without it", name)
+			return nil, nil, environmentError("the policy has limits.%s, which needs a container; use docker run --runtime actplane, or a policy without it", name)
 		}
 	}
-	return compiled.Program, nil
+	return compiled.Program, append(warnings, prepare.CompilerWarnings(compiled)...), nil
 }
 
 // runUnderPolicy makes the scope, runs the command in it and ends it.
-func runUnderPolicy(c *cli.Context, client *daemon.Client, program *ir.Program, documents []policy.Document, command string) error {
-	id, err := newRunID()
-	if err != nil {
+func runUnderPolicy(c *cli.Context, client *daemon.Client, request *api.PrepareRequest, spec helperSpec) (err error) {
+	if request.Id, err = newRunID(); err != nil {
 		return environmentError("make an id: %v", err)
 	}
-	group, err := makeGroup(id)
+	group, err := makeGroup(request.Id)
 	if err != nil {
 		return environmentError("make a cgroup: %v", err)
 	}
 	defer group.remove()
-	prepared, err := prepareRun(c.Context, client, id, program, documents, filepath.Base(command))
+	prepared, err := client.Prepare(c.Context, request)
 	if err != nil {
-		return err
+		return engineError(err)
 	}
 	// Deferred calls run last first: the scope is closed when its cgroup is empty.
 	defer func() {
-		_, _ = client.EngineClient.Close(context.WithoutCancel(c.Context), &api.CloseRequest{Id: id})
+		_, _ = client.EngineClient.Close(context.WithoutCancel(c.Context), &api.CloseRequest{Id: request.Id})
 	}()
 	defer group.kill()
-	child, err := startHelper(group, helperSpec{
-		command: command, args: c.Args().Slice(), noNewPrivileges: program.Limits.NoNewPrivileges,
-		socket: filepath.Join(prepared, "feedback.sock"),
-	})
+	spec.socket = filepath.Join(prepared.Directory, "feedback.sock")
+	child, err := startHelper(group, spec)
 	if err != nil {
 		return environmentError("start helper: %v", err)
 	}
 	defer child.abandon()
-	_, err = client.Attach(c.Context, &api.AttachRequest{Id: id, Pid: int64(child.pid())})
+	_, err = client.Attach(c.Context, &api.AttachRequest{Id: request.Id, Pid: int64(child.pid())})
 	if err != nil {
 		return engineError(err)
 	}
 	return child.wait()
-}
-
-func prepareRun(ctx context.Context, client *daemon.Client, id string, program *ir.Program, documents []policy.Document, name string) (string, error) {
-	text, err := json.Marshal(program)
-	if err != nil {
-		return "", environmentError("encode policy: %v", err)
-	}
-	request := &api.PrepareRequest{Id: id, Program: text, Mode: "enforce", Name: name}
-	for _, document := range documents {
-		request.Layers = append(request.Layers, &api.Layer{Name: document.Name, Text: document.Text})
-	}
-	response, err := client.Prepare(ctx, request)
-	if err != nil {
-		return "", engineError(err)
-	}
-	return response.Directory, nil
 }
 
 func newRunID() (string, error) {

@@ -217,7 +217,9 @@ type PrepareRequest struct {
 	Layers []*Layer `protobuf:"bytes,3,rep,name=layers,proto3" json:"layers,omitempty"`
 	Mode   string   `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"` // "enforce"
 	// What people call the container, for display. May be empty.
-	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	// What its operator should know: sentences, the gravest first.
+	Warnings      []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -285,6 +287,13 @@ func (x *PrepareRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *PrepareRequest) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type PrepareResponse struct {
@@ -621,6 +630,7 @@ type Scope struct {
 	Lost          uint64                 `protobuf:"varint,11,opt,name=lost,proto3" json:"lost,omitempty"` // records that did not fit into the ring buffer
 	Processes     uint32                 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
 	Degraded      []string               `protobuf:"bytes,13,rep,name=degraded,proto3" json:"degraded,omitempty"` // sentences; empty when all is as it should be
+	Warnings      []string               `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"` // those that it was prepared with
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -742,6 +752,13 @@ func (x *Scope) GetProcesses() uint32 {
 func (x *Scope) GetDegraded() []string {
 	if x != nil {
 		return x.Degraded
+	}
+	return nil
+}
+
+func (x *Scope) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -987,13 +1004,14 @@ const file_engine_proto_rawDesc = "" +
 	"\x06scopes\x18\a \x01(\rR\x06scopes\"/\n" +
 	"\x05Layer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\fR\x04text\"\x99\x01\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\"\xb5\x01\n" +
 	"\x0ePrepareRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\fR\aprogram\x125\n" +
 	"\x06layers\x18\x03 \x03(\v2\x1d.dev.actplane.engine.v1.LayerR\x06layers\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name\"/\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1a\n" +
+	"\bwarnings\x18\x06 \x03(\tR\bwarnings\"/\n" +
 	"\x0fPrepareResponse\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\"I\n" +
 	"\rAttachRequest\x12\x0e\n" +
@@ -1008,7 +1026,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rCloseResponse\"\r\n" +
 	"\vListRequest\"E\n" +
 	"\fListResponse\x125\n" +
-	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xc5\x02\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xe1\x02\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -1023,7 +1041,8 @@ const file_engine_proto_rawDesc = "" +
 	" \x01(\x04R\bnotified\x12\x12\n" +
 	"\x04lost\x18\v \x01(\x04R\x04lost\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\rR\tprocesses\x12\x1a\n" +
-	"\bdegraded\x18\r \x03(\tR\bdegraded\"W\n" +
+	"\bdegraded\x18\r \x03(\tR\bdegraded\x12\x1a\n" +
+	"\bwarnings\x18\x0e \x03(\tR\bwarnings\"W\n" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +

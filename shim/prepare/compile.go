@@ -8,12 +8,11 @@ import (
 
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/diag"
-	"github.com/actplane/actplane/policy/ir"
 )
 
-// compile makes one program of all layers. Its error is one sentence, with the
+// compile makes one policy of all layers. Its error is one sentence, with the
 // command that shows all there is to say.
-func compile(layers []document, workspace string, policyFiles []string) (*ir.Program, error) {
+func compile(layers []document, workspace string, policyFiles []string) (*policy.Policy, error) {
 	var documents []policy.Document
 	for _, layer := range layers {
 		documents = append(documents, policy.Document{Name: layer.name, Text: layer.text, Layer: policyLayer(layer.layer)})
@@ -26,7 +25,7 @@ func compile(layers []document, workspace string, policyFiles []string) (*ir.Pro
 	if err != nil {
 		return nil, fmt.Errorf("compile policy: %w", err)
 	}
-	return compiled.Program, nil
+	return compiled, nil
 }
 
 func policyLayer(layer layer) policy.Layer {

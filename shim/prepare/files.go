@@ -91,7 +91,7 @@ func (c containerFiles) straight(name string) error {
 			return err
 		}
 		if link {
-			return fmt.Errorf("%q is a symbolic link in the container, and policies go by the path behind it; use that path", at)
+			return fmt.Errorf("%q is a symbolic link, and policies go by the path behind it; use that path", at)
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -71,12 +72,14 @@ type Staged struct {
 
 // spec is what of config.json is read; package bundle edits the rest.
 type spec struct {
-	cwd         string
-	env         []string
-	rootfs      string
-	mounts      []specs.Mount
-	annotations map[string]string
-	bundle      string
+	cwd string
+	env []string
+	// capabilities are those in any of the process's sets.
+	capabilities []string
+	rootfs       string
+	mounts       []specs.Mount
+	annotations  map[string]string
+	bundle       string
 }
 
 // Prepare does everything that has to be done before the next runtime creates
@@ -125,6 +128,8 @@ type plan struct {
 	layers  []document
 	program *ir.Program // nil without a policy
 	limits  limits
+	// warnings are sentences for the operator, the gravest first.
+	warnings []string
 }
 
 func (h *Host) plan(container Container, config *Config, root bundle.Object) (*plan, error) {
@@ -154,9 +159,11 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		}
 		return plan, nil
 	}
-	if plan.program, err = compile(plan.layers, settings.workspace, kept(spec, settings, plan.layers)); err != nil {
+	compiled, err := compile(plan.layers, settings.workspace, kept(spec, settings, plan.layers))
+	if err != nil {
 		return nil, err
 	}
+	plan.program = compiled.Program
 	files := containerFiles{spec: spec}
 	if err := files.straight(settings.workspace); err != nil {
 		return nil, fmt.Errorf("workspace %q: %w", settings.workspace, err)
@@ -165,6 +172,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		return nil, err
 	}
 	plan.limits.tighten(plan.program.Limits)
+	plan.warnings = slices.Concat(plan.limits.weaknesses(spec.capabilities, plan.program), files.strayed(compiled), CompilerWarnings(compiled))
 	return plan, nil
 }
 
@@ -221,7 +229,7 @@ func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode policy: %w", err)
 	}
-	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name}
+	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings}
 	size := len(program)
 	for _, layer := range plan.layers {
 		size += len(layer.name) + len(layer.text)
@@ -282,8 +290,9 @@ func CloseScope(engine daemon.Options, id string) {
 
 func readSpec(directory string, root bundle.Object) (*spec, error) {
 	var process struct {
-		Cwd string
-		Env []string
+		Cwd          string
+		Env          []string
+		Capabilities map[string][]string
 	}
 	found, err := root.Get("process", &process)
 	if err != nil {
@@ -300,6 +309,9 @@ func readSpec(directory string, root bundle.Object) (*spec, error) {
 		return nil, errors.New("config.json has no root.path")
 	}
 	spec := &spec{cwd: process.Cwd, env: process.Env, rootfs: rootfs.Path, bundle: directory}
+	for _, set := range process.Capabilities {
+		spec.capabilities = append(spec.capabilities, set...)
+	}
 	if !filepath.IsAbs(spec.rootfs) {
 		spec.rootfs = filepath.Join(directory, spec.rootfs)
 	}
