@@ -30,6 +30,9 @@ func TestFormat(t *testing.T) {
 			}
 			in := bytes.ReplaceAll(archive.Files[0].Data, []byte("⇥"), []byte("\t"))
 			got := formatted(t, in)
+			if got == nil {
+				t.Fatal("it has errors")
+			}
 			if *update {
 				archive.Files[1].Data = got
 				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {

@@ -154,7 +154,7 @@ func cleaned(glob string) (string, error) {
 			}
 		case "..":
 			if n := len(kept); n > 0 {
-				if strings.ContainsAny(kept[n-1], "*?[") {
+				if wild(kept[n-1]) {
 					return "", errorf(NeverMatches, "", "a pattern with .. after a wildcard matches nothing: paths are resolved before they are matched")
 				}
 				kept = kept[:n-1]
@@ -164,6 +164,19 @@ func cleaned(glob string) (string, error) {
 		}
 	}
 	return "/" + strings.Join(kept, "/"), nil
+}
+
+// wild tells whether a segment has a wildcard.
+func wild(segment string) bool {
+	for i := 0; i < len(segment); i++ {
+		switch segment[i] {
+		case '\\':
+			i++
+		case '*', '?', '[':
+			return true
+		}
+	}
+	return false
 }
 
 // split cuts an absolute glob at its slashes, but not inside classes.
