@@ -213,22 +213,40 @@ func (d *dockerSetup) daemonPID() int {
 	return pid
 }
 
+// errDockerDenied tells that Docker runs and is not for this user.
+var errDockerDenied = errors.New("only root and the group docker may ask it")
+
 // runtimes asks Docker whether it knows ours.
 func (d *dockerSetup) runtimes() (bool, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, verifyTime)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{json .Runtimes}}").Output()
+	out, err := exec.CommandContext(ctx, "docker", "info", "--format", "{{json .}}").Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-			return false, errors.New(clean(strings.TrimSpace(string(exit.Stderr))))
+			return false, dockerError(string(exit.Stderr))
 		}
 		return false, err
 	}
-	var known map[string]json.RawMessage
-	if err := json.Unmarshal(out, &known); err != nil {
+	// A client without a server exits with 0, and tells of it among the facts.
+	var info struct {
+		Runtimes     map[string]json.RawMessage
+		ServerErrors []string
+	}
+	if err := json.Unmarshal(out, &info); err != nil {
 		return false, fmt.Errorf("read its answer: %w", err)
 	}
-	_, ok := known[runtimeName]
+	if len(info.ServerErrors) > 0 {
+		return false, dockerError(info.ServerErrors[0])
+	}
+	_, ok := info.Runtimes[runtimeName]
 	return ok, nil
+}
+
+// dockerError is what Docker's client complains of, as one line.
+func dockerError(text string) error {
+	if strings.Contains(text, "permission denied") {
+		return errDockerDenied
+	}
+	return errors.New(clean(strings.Join(strings.Fields(text), " ")))
 }

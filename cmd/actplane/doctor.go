@@ -198,6 +198,8 @@ func checkDocker(c *cli.Context) finding {
 	d := &dockerSetup{ctx: c.Context}
 	known, err := d.runtimes()
 	switch {
+	case errors.Is(err, errDockerDenied):
+		return finding{warn, "docker", err.Error(), "sudo actplane doctor"}
 	case err != nil:
 		return finding{warn, "docker", "it does not answer: " + err.Error(), "start Docker and run this again"}
 	case !known:

@@ -70,7 +70,18 @@ func newSetup(c *cli.Context) (*setup, error) {
 	}
 	s.docker = dockerSetup{ctx: c.Context, out: s.out, dry: s.dry, file: c.String("docker-config")}
 	s.attended = !c.Bool("no-docker") && (c.IsSet("docker-config") || s.docker.present())
-	return s, nil
+	return s, s.checkUser(c)
+}
+
+// checkUser refuses who may not do it before anything is changed. What is not named
+// is root's.
+func (s *setup) checkUser(c *cli.Context) error {
+	own := c.IsSet("prefix") && !s.systemd && (!s.attended || c.IsSet("docker-config")) &&
+		(c.Command.Name == installName || c.IsSet("pin-dir"))
+	if os.Geteuid() == 0 || s.dry || own {
+		return nil
+	}
+	return environmentError("%s needs root: run \"sudo actplane %[1]s\"; --dry-run tells what it would do", c.Command.Name)
 }
 
 func (s *setup) bin(name string) string { return filepath.Join(s.prefix, "bin", name) }
@@ -83,9 +94,11 @@ func (s *setup) say(format string, args ...any) {
 	fmt.Fprintf(s.out, format+"\n", args...)
 }
 
+const installName = "install"
+
 func installCommand() *cli.Command {
 	return &cli.Command{
-		Name:   "install",
+		Name:   installName,
 		Usage:  "install the programs, the engine's unit and the Docker runtime",
 		Flags:  setupFlags(),
 		Action: install,
