@@ -8,6 +8,9 @@ LSM    ?= bpf
 FILES  ?=
 SCRIPT ?=
 PREFIX ?= /usr/local
+BINDIR ?= bin
+# What --version says.
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty --abbrev=12 2>/dev/null || echo devel)
 
 # Pinned here and nowhere else; they are no dependencies of the product.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -28,8 +31,9 @@ export GOFLAGS ?= -buildvcs=false
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-build: ## static binaries in bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+build: ## static binaries in bin/ (BINDIR)
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X github.com/actplane/actplane/internal/version.stamp=$(VERSION)' \
+		-o $(BINDIR)/ ./cmd/...
 
 generate: ## BPF objects and protocol code, which are committed
 	@integration/vm/packages clang-14 llvm-14 protobuf-compiler
@@ -72,7 +76,7 @@ install: build ## binaries to PREFIX/bin, and the runtime "actplane" to Docker (
 
 vm: build ## run SCRIPT=file in the Docker VM [KERNEL=6.12 LSM=bpf|nobpf FILES=folder]
 	@test -n "$(SCRIPT)" || { echo 'usage: make vm SCRIPT=file [KERNEL=6.12] [LSM=bpf|nobpf] [FILES=folder]'; exit 2; }
-	@KERNEL=$(KERNEL) LSM=$(LSM) FILES=$(FILES) integration/vm/docker $(SCRIPT)
+	@KERNEL=$(KERNEL) LSM=$(LSM) FILES="$(FILES)" integration/vm/docker "$(SCRIPT)"
 
 clean: ## what was built in the tree; the cache of kernels and machines stays
 	rm -rf bin

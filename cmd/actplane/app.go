@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 	"google.golang.org/grpc/status"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/internal/version"
+	"github.com/actplane/actplane/policy/diag"
 )
 
 // The exit codes. Of `actplane run` it is the command's own.
@@ -70,15 +71,17 @@ func newApp() *cli.App {
 	app := &cli.App{
 		Name:            "actplane",
 		Usage:           "policies for AI-agent containers, enforced in the kernel",
-		Version:         version(),
+		Version:         version.String(),
 		HideHelpCommand: true,
+		// The package leaves it out where a command is called help.
+		Flags: []cli.Flag{cli.HelpFlag},
 		Commands: []*cli.Command{
 			checkCommand(), testCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
-			runCommand(), installCommand(), uninstallCommand(),
+			runCommand(), installCommand(), uninstallCommand(), helpCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usageError("%q is not a command; see \"actplane --help\"", c.Args().First())
+				return unknownCommand(c.App, c.Args().First())
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -93,19 +96,46 @@ func newApp() *cli.App {
 	return app
 }
 
+// helpCommand is our own: the package's would be a subcommand of each command, where
+// "help" is a file's name.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "help",
+		Usage:     "tell of a command",
+		ArgsUsage: "[COMMAND]",
+		Action: func(c *cli.Context) error {
+			switch name := c.Args().First(); {
+			case c.NArg() > 1:
+				return usageError("help: unexpected argument %q", c.Args().Get(1))
+			case name == "":
+				return cli.ShowAppHelp(c)
+			case commandOf(c.App.Commands, name) == nil:
+				return unknownCommand(c.App, name)
+			default:
+				// The parent's: its commands are those that are looked through.
+				return cli.ShowCommandHelp(c.Lineage()[1], name)
+			}
+		},
+	}
+}
+
+// unknownCommand is the error of a wrong word, with the right one if it is near.
+func unknownCommand(app *cli.App, name string) error {
+	var names []string
+	for _, command := range app.Commands {
+		names = append(names, command.Name)
+	}
+	if near := diag.Suggest(name, names); near != "" {
+		return usageError("%q is not a command; did you mean %q?", name, near)
+	}
+	return usageError("%q is not a command; see \"actplane --help\"", name)
+}
+
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
 		return usageError("%s: %v; see \"actplane %[1]s --help\"", c.Command.Name, err)
 	}
 	return usageError("%v; see \"actplane --help\"", err)
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }
 
 // runDirFlag is for tests, and for hosts with two engines.

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -20,6 +19,7 @@ import (
 	"github.com/actplane/actplane/engine"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/shim/prepare"
 )
@@ -90,10 +90,10 @@ func serve(o options) error {
 	}
 	defer enforcer.Close()
 	e, err := engine.New(engine.Config{
-		Directory: o.runDir, GuestBinary: guestBinary(), Version: version(), Lock: lock,
+		Directory: o.runDir, GuestBinary: guestBinary(), Version: version.String(), Lock: lock,
 		Kernel: enforcer, Compile: policy.CompileProgram, Log: log,
 		Ready: func() {
-			log.WithFields(logrus.Fields{"tier": enforcer.Tier(), "version": version()}).Info("engine ready")
+			log.WithFields(logrus.Fields{"tier": enforcer.Tier(), "version": version.String()}).Info("engine ready")
 			notifyReady()
 		},
 	})
@@ -126,14 +126,6 @@ func guestBinary() string {
 		return ""
 	}
 	return filepath.Join(filepath.Dir(self), "actplane-guest")
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }
 
 // notifyReady tells systemd that the socket answers (sd_notify(3)).

@@ -20,6 +20,11 @@ die() {
   exit 2
 }
 
+# files_exist: what FILES names, if anything, is a folder.
+files_exist() {
+  [ -z "${FILES:-}" ] || [ -d "$FILES" ] || die "FILES=$FILES is not a folder that is there"
+}
+
 # with_lock NAME COMMAND...: one process at a time, across checkouts that share
 # the cache. Runs in a subshell, so that the lock is gone whatever happens.
 with_lock() {
