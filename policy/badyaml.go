@@ -104,7 +104,7 @@ func (r *reader) textIndent(line int) int {
 
 // yamlHint says what a syntax error mostly comes from.
 func (r *reader) yamlHint(line int, message string) string {
-	begun := regexp.MustCompile(`^ *(policy|ifc): *([^ |>"'{&*!#].*)?$`)
+	begun := regexp.MustCompile(`^ *(policy|ifc):( *[|>][-+0-9]* +[^ #].*| *[^ |>"'{&*!#].*|\|.*)?$`)
 	for n := 1; n <= r.text.Lines(); n++ {
 		m := begun.FindStringSubmatch(r.text.Line(n))
 		switch {
@@ -133,6 +133,9 @@ func (r *reader) yamlHint(line int, message string) string {
 // colonHint is about a colon where none may be: the line before has none, or the
 // value should be in quotes.
 func (r *reader) colonHint(line int) string {
+	if m := regexp.MustCompile(`^ *(\w+): +(\w+: .*)$`).FindStringSubmatch(r.text.Line(line)); m != nil {
+		return fmt.Sprintf("write %s: {%s}", m[1], m[2])
+	}
 	for n := line - 1; n > 0; n-- {
 		before := strings.TrimSpace(r.text.Line(n))
 		if before == "" || before[0] == '#' {

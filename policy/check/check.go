@@ -83,6 +83,7 @@ func Check(layers []Layer, all bool) (*ir.Program, diag.List) {
 		(*checker).lowerProtects,
 		(*checker).repeatedClauses,
 		(*checker).allowsNothing,
+		(*checker).halfNetworks,
 		(*checker).tableLimits,
 		(*checker).feedback,
 	} {

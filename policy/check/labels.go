@@ -23,13 +23,17 @@ func (c *checker) declareLabels() {
 			for _, s := range l.Tree.Sources {
 				c.declare(l, s.Label)
 			}
-			for _, name := range l.Tree.Misread {
-				c.declare(l, name)
-			}
 		}
 		for _, l := range c.layers {
 			if l.document == d {
 				c.declareEndorsed(l)
+			}
+		}
+		for _, l := range c.layers {
+			if l.document == d {
+				for _, name := range l.Tree.Misread {
+					c.declare(l, name)
+				}
 			}
 		}
 	}

@@ -43,6 +43,10 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 		}
 	}
 	if err != nil {
+		var bad *pattern.Error
+		if words := strings.Fields(p.Text); kind == ir.ExecProgram && len(words) > 1 && errors.As(err, &bad) && bad.Kind == pattern.NeverMatches {
+			bad.Hint = "arguments are strings of their own: " + quoted(words)
+		}
 		c.badPattern(l, p.Span, err)
 		return out, false
 	}
@@ -64,7 +68,9 @@ func (c *checker) argument(l *layer, a syntax.Name) bool {
 		c.badPattern(l, a.Span, err)
 		return false
 	}
-	c.warnNoGlob(l, a.Span, a.Text, token)
+	if !c.warnMisleading(l, a.Span, a.Text, token) {
+		c.warnNoGlob(l, a.Span, a.Text, token)
+	}
 	return true
 }
 

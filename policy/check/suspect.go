@@ -13,7 +13,8 @@ import (
 
 // warnPattern warns of patterns that are valid and hardly what was meant.
 func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relative bool) {
-	if out.Any || out.Kind != ir.Endpoint && c.warnNoGlob(l, p.Span, p.Text, patternKind(out.Kind)) {
+	if out.Any || c.warnMisleading(l, p.Span, p.Text, patternKind(out.Kind)) ||
+		out.Kind != ir.Endpoint && c.warnNoGlob(l, p.Span, p.Text, patternKind(out.Kind)) {
 		return
 	}
 	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && c.warnDirectory(l, p, out) {
@@ -45,13 +46,18 @@ func (c *checker) warnSpaced(l *layer, p syntax.Pattern) bool {
 	if len(words) < 2 {
 		return false
 	}
-	var quoted []string
-	for _, w := range words {
-		quoted = append(quoted, strconv.Quote(w))
-	}
 	c.report(l.Text.New(diag.SpacedProgram, p.Span, "this is a program whose name has a blank in it; arguments are strings of their own").
-		WithHint("write %s", strings.Join(quoted, " ")))
+		WithHint("write %s", quoted(words)))
 	return true
+}
+
+// quoted returns words as strings of the language.
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strconv.Quote(w)
+	}
+	return strings.Join(out, " ")
 }
 
 // warnDirectory warns of a pattern that is a directory for all we know, and does

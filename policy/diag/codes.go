@@ -81,6 +81,7 @@ const (
 	SpacedProgram      Code = "P312"
 	DirectoryAlone     Code = "P313"
 	OddBackslash       Code = "P314"
+	Misleading         Code = "P315"
 )
 
 // Limits, and what is not built yet. NotSupported is an error where a policy is
@@ -160,6 +161,7 @@ func Codes() []struct {
 		{SpacedProgram, "a program and its arguments in one string"},
 		{DirectoryAlone, "a directory without what is in it"},
 		{OddBackslash, "a backslash that has no meaning"},
+		{Misleading, "a pattern that is not what it looks like"},
 		{OverLimit, "more than the engine holds"},
 		{NotSupported, "not supported by this version"},
 	}

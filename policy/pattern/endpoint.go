@@ -3,7 +3,9 @@
 package pattern
 
 import (
+	"encoding/binary"
 	"errors"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -197,8 +199,13 @@ func parsePort(s string) (lo, hi int, err error) {
 	switch {
 	case !okLo || !okHi:
 		hint := "ports are numbers from 1 to 65535, ranges LOW-HIGH"
-		if n := service(s); n != "" {
+		switch n := service(s); {
+		case n != "":
 			hint = "write " + n
+		case strings.Contains(s, ","):
+			hint = "a pattern has one port or range; another is another clause"
+		case s == "*":
+			hint = "for every port leave it out"
 		}
 		return 0, 0, errorf(BadPort, hint, "%q is no port", s)
 	case lo > hi:
@@ -262,16 +269,16 @@ func notAnAddress(host string) error {
 	switch {
 	case strings.Contains(host, "%"):
 		return errorf(BadAddress, "leave out %…: addresses are matched on every interface", "%q names an interface", host)
+	case strings.Trim(host, ".*") == "":
+		return errorf(BadAddress, "for every endpoint write any", "%q is no address", host)
 	case strings.Trim(host, digits+".*") == "" && strings.Contains(host, "*"):
-		return errorf(BadAddress, "write a prefix that ends in a dot, such as 10.0., or a CIDR such as 10.0.0.0/16",
-			"%q is no address", host)
+		return errorf(BadAddress, prefixHint(host), "%q is no address", host)
 	case strings.Trim(host, digits) == "":
 		return errorf(BadAddress, "for a port of any address write \"*:"+host+"\"", "%q is no address", host)
 	case strings.Trim(host, digits+".-") == "" && strings.Contains(host, "-"):
 		return errorf(BadAddress, "a range of addresses is written as a network, such as 10.0.0.0/24", "%q is no address", host)
 	case strings.Trim(host, digits+".") == "":
-		return errorf(BadAddress, "an address has four numbers from 0 to 255; a prefix ends in a dot, such as 10.0.",
-			"%q is no address", host)
+		return errorf(BadAddress, prefixHint(host+"."), "%q is no address", host)
 	case strings.Contains(host, ":"):
 		return errorf(BadAddress, "IPv6 with a port is written [ADDRESS]:PORT", "%q is no IPv6 address", host)
 	case strings.Contains(host, "@"):
@@ -282,6 +289,15 @@ func notAnAddress(host string) error {
 		return errorf(BadAddress, "", "%q is no address", host)
 	}
 	return errNotNumeric
+}
+
+// prefixHint is about what looks like a prefix: with asterisks, or without its dot.
+func prefixHint(host string) string {
+	prefix := strings.TrimRight(host, ".*") + "."
+	if _, _, err := dottedPrefix(prefix); err == nil && !strings.Contains(prefix, "*") {
+		return "write " + strconv.Quote(prefix) + ": a prefix ends in a dot"
+	}
+	return "an address has four numbers from 0 to 255; a prefix ends in a dot, such as 10.0., and a network is written as 10.0.0.0/16"
 }
 
 // errNotNumeric says that a host is no address, and may be a name.
@@ -321,18 +337,22 @@ func dottedPrefix(host string) (string, []addrRange, error) {
 }
 
 func cidr(host string) (string, []addrRange, error) {
-	address, bits, _ := strings.Cut(host, "/")
+	address, length, _ := strings.Cut(host, "/")
 	addr, err := netip.ParseAddr(address)
 	if err != nil || addr.Zone() != "" {
-		return "", nil, notANetwork(host, address, bits)
+		return "", nil, notANetwork(host, address, length)
 	}
-	n, err := strconv.Atoi(bits)
-	if err != nil || n < 0 || n > addr.BitLen() || bits != strconv.Itoa(n) {
+	n, err := strconv.Atoi(length)
+	if err != nil || n < 0 || n > addr.BitLen() || length != strconv.Itoa(n) {
 		hint := "the prefix length of this address is 0 to " + strconv.Itoa(addr.BitLen())
-		if bits == "tcp" || bits == "udp" {
+		if length == "tcp" || length == "udp" {
 			hint = "leave it out: a pattern is about every protocol"
+		} else if mask, err := netip.ParseAddr(length); err == nil && mask.Is4() && addr.Is4() {
+			if ones := maskBits(mask.As4()); ones >= 0 {
+				hint = "write " + strconv.Quote(address+"/"+strconv.Itoa(ones))
+			}
 		}
-		return "", nil, errorf(BadAddress, hint, "%q is no network: %q is no prefix length", host, bits)
+		return "", nil, errorf(BadAddress, hint, "%q is no network: %q is no prefix length", host, length)
 	}
 	if addr.Is4In6() && n >= 96 {
 		addr, n = addr.Unmap(), n-96
@@ -340,13 +360,23 @@ func cidr(host string) (string, []addrRange, error) {
 	return prefixRange(netip.PrefixFrom(addr, n).Masked())
 }
 
+// maskBits returns the prefix length of a netmask, -1 for what is none.
+func maskBits(mask [4]byte) int {
+	n := binary.BigEndian.Uint32(mask[:])
+	ones := bits.LeadingZeros32(^n)
+	if n<<ones != 0 {
+		return -1
+	}
+	return ones
+}
+
 // notANetwork is about a / behind what is no address.
-func notANetwork(host, address, bits string) error {
+func notANetwork(host, address, length string) error {
 	switch {
 	case address == "":
 		return errorf(BadAddress, "a Unix socket is written "+strconv.Quote("unix:"+host), "%q is a path", host)
-	case bits == "" || strings.Trim(bits, "0123456789") != "":
-		return errorf(BadAddress, "write "+strconv.Quote(address)+": endpoints have no paths", "%q is no network: %q is no prefix length", host, bits)
+	case length == "" || strings.Trim(length, "0123456789") != "":
+		return errorf(BadAddress, "write "+strconv.Quote(address)+": endpoints have no paths", "%q is no network: %q is no prefix length", host, length)
 	}
 	return errorf(BadAddress, "a network is written ADDRESS/BITS, such as 10.0.0.0/8", "%q is no network: %q is no address", host, address)
 }

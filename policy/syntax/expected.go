@@ -127,6 +127,9 @@ func (p *parser) condHint() string {
 	case p.is("not"):
 		return p.notHint()
 	}
+	if p.tok.kind == tokNumber {
+		return "another status is another condition: or after exec \"program\" exits " + word
+	}
 	if p.tok.kind != tokWord {
 		return `a condition is target "pattern", after exec "program", or lineage-includes exec "program"`
 	}
@@ -177,6 +180,8 @@ func (p *parser) eventHint(usual string) string {
 		return fmt.Sprintf("name what has to happen: %s \"…\"", usual)
 	case p.tok.kind == tokString:
 		return fmt.Sprintf("name the operation: %s %q", usual, word)
+	case p.tok.kind == tokWord && contains(opWords, p.peek(1).text):
+		return fmt.Sprintf("leave %s out", word)
 	case p.tok.kind == tokWord && meant(word, opWords) == "" && p.peek(1).kind != tokString && !reserved(word):
 		return fmt.Sprintf("write: %s %q", usual, word)
 	}
@@ -195,8 +200,23 @@ func (p *parser) sourceHint(label string) string {
 		return "one = is enough"
 	case p.is("any"):
 		return fmt.Sprintf("say what the pattern is about: source %s = file any", label)
+	case kindMeant(p.tok.text) != "":
+		return fmt.Sprintf("write: source %s = %s", label, kindMeant(p.tok.text)) + p.peeked(" %q")
 	case p.isOneOf(opWords):
 		return fmt.Sprintf("a source names what gives the label, not what is done: source %s = %s", label, kindWordOf(p.tok.text)) + p.peeked(" %q")
+	}
+	return ""
+}
+
+// kindMeant returns the kind for what others call so.
+func kindMeant(word string) string {
+	switch strings.ToLower(word) {
+	case "process", "program", "command", "binary":
+		return "exec"
+	case "path", "dir", "directory", "folder", "files":
+		return "file"
+	case "network", "net", "host", "address", "ip", "url", "domain", "port":
+		return "endpoint"
 	}
 	return ""
 }
@@ -226,6 +246,9 @@ func (p *parser) nameHint() string {
 
 // colonHint is about what stands behind a rule's name.
 func (p *parser) colonHint(name string) string {
+	if p.tok.kind == tokBad && p.tok.text != "{" {
+		return "a rule has one name, with letters, digits, _, - and ."
+	}
 	if p.tok.kind == tokWord && !p.tok.first {
 		return fmt.Sprintf("a name has no blanks: rule %s-%s:", name, p.tok.text)
 	}

@@ -67,6 +67,9 @@ func (p *parser) trailingHint() string {
 
 // commaHint is about a comma.
 func (p *parser) commaHint() string {
+	if next := p.peek(1); next.text == "since" || next.text == "if" || next.text == "unless" {
+		return "leave it out"
+	}
 	switch p.part {
 	case afterObject:
 		if p.op == "exec" {
@@ -95,7 +98,7 @@ func (p *parser) trailingString() string {
 	case afterBecause:
 		return `the reason is one string, on one line; a quote inside is written \"`
 	case afterSource:
-		return `a second pattern is another source of the same label, or one with braces: "{a,b}"`
+		return `a source has no arguments; a second pattern is another source of the same label, or one with braces: "{a,b}"`
 	case afterDefault:
 		return "a default is about every object; a rule is about some: block exec " + quoted
 	}
@@ -166,7 +169,7 @@ func (p *parser) joining(word string) string {
 		return `since follows after: unless after exec "program" since write "file"`
 	case "exits":
 		if p.part == afterGate {
-			return "exits stands before since, right behind the program"
+			return "there is one exits for each after, right behind the program and before since"
 		}
 		return `exits follows after: unless after exec "program" exits 0`
 	}
@@ -182,6 +185,9 @@ func (p *parser) joined(word string) string {
 		}
 		return `another pattern is another clause, or one with braces: "{a,b}"`
 	case afterCond, afterGate:
+		if next := p.peek(1).text; next == "since" || next == "exits" {
+			return "leave it out: " + next + " follows directly"
+		}
 		return "unless excuses when one of its conditions holds, and joins them with or; where all must hold, write the clause once with each"
 	case afterSource:
 		return `a second pattern is another source of the same label, or one with braces: "{a,b}"`

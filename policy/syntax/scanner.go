@@ -130,8 +130,10 @@ func (s *scanner) bad(start int, first bool) (clear bool) {
 		s.fresh = true // what follows begins the line
 		d = d.WithHint("these lines are no list: leave the - out")
 	case r == '-':
+		clear = false
 		d = d.WithHint("arguments stand in double quotes: %q", word)
 	case strings.ContainsRune("&|!", r) && !strings.ContainsAny(word, "/."):
+		clear = false
 		d = d.WithHint("write and, or, not")
 	case word == "@arg":
 		d = d.WithHint("arguments follow the pattern: exec \"git\" \"push\"")
@@ -139,6 +141,7 @@ func (s *scanner) bad(start int, first bool) (clear bool) {
 		clear = false
 		d = d.WithHint("for everything write any; patterns stand in double quotes")
 	case strings.ContainsRune("/*@~.$?", r):
+		clear = false
 		d = d.WithHint("patterns stand in double quotes: \"%s\"", word)
 	case r == '{', r == '}':
 		clear = r == '}'
