@@ -272,6 +272,22 @@ func Governs(said, event Op) bool {
 	return said == event || said == Connect && event == Send
 }
 
+// String returns the pattern as the language writes it.
+func (p Pattern) String() string {
+	if p.Any {
+		return "any"
+	}
+	return strconv.Quote(p.Text)
+}
+
+// String returns the condition as the language writes it.
+func (t Target) String() string {
+	if t.Not {
+		return "target not " + t.Pattern.String()
+	}
+	return "target " + t.Pattern.String()
+}
+
 // String returns the word of the language.
 func (o Op) String() string {
 	if o >= NumOps {

@@ -84,7 +84,7 @@ func (s *Scope) wouldHold(p *Process, e *event) uint64 {
 func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
 	for i := range s.program.Clauses {
 		c := &s.program.Clauses[i]
-		if c.Effect == ir.Allow || s.mismatch(c, p, e, labels) != "" {
+		if c.Effect == ir.Allow || s.mismatch(c, p, e, labels) != nil {
 			continue
 		}
 		rule := s.program.Rules[c.Rule]
@@ -103,33 +103,6 @@ func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
 	return out
 }
 
-// otherOperation is how mismatch begins where a clause is about another one.
-const otherOperation = "it is about "
-
-// mismatch says why a clause does not match: "its operation, pattern and argv
-// tokens match, its if holds on L, and none of its unless conditions hold". It is
-// empty when the clause matches.
-func (s *Scope) mismatch(c *ir.Clause, p *Process, e *event, labels uint64) string {
-	by := either
-	if c.Effect == ir.Allow {
-		by = resolved
-	}
-	switch {
-	case !ir.Governs(c.Op, e.op):
-		return otherOperation + c.Op.String()
-	case e.moved != "" && e.named(c.Pattern, by) == slices.ContainsFunc(c.Unless.Targets, e.excusedApart),
-		e.moved == "" && !e.named(c.Pattern, by):
-		return "its pattern does not match " + e.String()
-	case e.mapped && (c.Effect < ir.Ask || c.Pattern.Any):
-		return "a mapped program counts for clauses that name a program and deny"
-	case !e.argsMatch(c.Args) && !e.unresolved && !e.mapped:
-		return "its tokens do not match the arguments, in this order"
-	case !holds(c.If, labels):
-		return "its `if` does not hold: " + p.Name + " holds " + s.LabelNames(labels)
-	}
-	return s.excuse(c, p, e)
-}
-
 // excusedApart tells whether a target excuses all that is below a directory that
 // is renamed, before and after.
 func (e *event) excusedApart(t ir.Target) bool {
@@ -141,33 +114,6 @@ func holds(terms []ir.Term, labels uint64) bool {
 	return len(terms) == 0 || slices.ContainsFunc(terms, func(t ir.Term) bool {
 		return labels&t.All == t.All && labels&t.None == 0
 	})
-}
-
-// excuse says which `unless` condition of a clause holds.
-func (s *Scope) excuse(c *ir.Clause, p *Process, e *event) string {
-	for _, t := range c.Unless.Targets {
-		if e.target(t) {
-			return "it is excused by its `target`: " + t.Pattern.Text
-		}
-	}
-	for _, l := range c.Unless.Lineages {
-		if p.Lineage>>l&1 == 1 {
-			return "it is excused: the lineage includes " + s.program.Lineages[l].Text
-		}
-	}
-	for _, g := range c.Unless.Gates {
-		if s.fresh(g) {
-			return "it is excused: `" + s.program.Gates[g].Text + "` is fresh"
-		}
-	}
-	switch {
-	case e.file == nil || e.unresolved || e.moved != "":
-	case c.Unless.Modified && e.file.modified:
-		return "it is excused: the file was modified inside"
-	case c.Unless.NotModified && !e.file.modified:
-		return "it is excused: the file was not modified inside"
-	}
-	return ""
 }
 
 // target tells whether a `target` condition holds. On an exec it is about the
@@ -182,14 +128,18 @@ func (e *event) target(t ir.Target) bool {
 	return e.named(t.Pattern, resolved) != t.Not
 }
 
+// governedBy tells whether a default is about an event. Defaults don't concern "what
+// is no object of file rules".
+func (e *event) governedBy(d ir.Default) bool {
+	is, _ := device(e.path)
+	return ir.Governs(d.Op, e.op) && (!is || e.op == ir.Exec) && e.moved == "" && !e.mapped
+}
+
 // defaults returns the defaults that no allow clause lifts: "allow only lifts a
-// default". They don't concern "what is no object of file rules".
+// default".
 func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
-	if is, _ := device(e.path); is && e.op != ir.Exec || e.moved != "" || e.mapped {
-		return nil
-	}
 	for _, d := range s.program.Defaults {
-		if !ir.Governs(d.Op, e.op) || d.Effect == ir.Allow || s.lifted(d, p, e, labels) {
+		if !e.governedBy(d) || d.Effect == ir.Allow || s.lifted(d, p, e, labels) != nil {
 			continue
 		}
 		r := ruling{order: len(s.program.Clauses), Decision: Decision{
@@ -203,16 +153,16 @@ func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
 	return out
 }
 
-// lifted tells whether an allow clause lifts a default: "a lower layer never lifts
-// what a higher one set".
-func (s *Scope) lifted(d ir.Default, p *Process, e *event, labels uint64) bool {
+// lifted returns the allow clause that lifts a default, nil if none does: "a lower
+// layer never lifts what a higher one set".
+func (s *Scope) lifted(d ir.Default, p *Process, e *event, labels uint64) *ir.Clause {
 	for i := range s.program.Clauses {
 		c := &s.program.Clauses[i]
-		if c.Effect == ir.Allow && ir.Lifts(s.program.LayerOf(i), d.Layer) && s.mismatch(c, p, e, labels) == "" {
-			return true
+		if c.Effect == ir.Allow && ir.Lifts(s.program.LayerOf(i), d.Layer) && s.mismatch(c, p, e, labels) == nil {
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // structure returns what no policy is needed for: "the engine's own files … can't be

@@ -106,8 +106,6 @@ func (e *event) is(g ir.Event, by names) bool {
 // String is the event for people.
 func (e *event) String() string {
 	switch {
-	case e.peer != nil:
-		return e.op.String() + " " + e.peer.key
 	case e.moved != "":
 		return e.op.String() + " what is below " + e.moved + " (moved to " + e.to + ")"
 	case e.mapped:
@@ -115,7 +113,15 @@ func (e *event) String() string {
 	case e.op == ir.Exec && len(e.argv) > 1:
 		return "exec " + e.path + " " + strings.Join(e.argv[1:], " ")
 	}
-	return e.op.String() + " " + e.path
+	return e.op.String() + " " + e.object()
+}
+
+// object is what the event happens to, for people.
+func (e *event) object() string {
+	if e.peer != nil {
+		return e.peer.key
+	}
+	return e.path
 }
 
 // pathSources are the labels of file sources that name a path.

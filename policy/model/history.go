@@ -11,7 +11,7 @@ import (
 )
 
 // history keeps by which steps of a case the state became what it is: for people
-// who read why a case failed. Steps are indexes of Case.Steps.
+// who read why a case failed. Steps are indexes of steps.
 type history struct {
 	scope  *Scope
 	steps  []Step
@@ -22,9 +22,9 @@ type history struct {
 	stale  []int // and stale
 }
 
-func newHistory(s *Scope, c *Case) *history {
+func newHistory(s *Scope, steps []Step) *history {
 	h := &history{
-		scope: s, steps: c.Steps, labels: map[string]uint64{}, gained: map[string]map[int]int{},
+		scope: s, steps: steps, labels: map[string]uint64{}, gained: map[string]map[int]int{},
 		gates: append([]gate(nil), s.gates...), armed: make([]int, len(s.gates)), stale: make([]int, len(s.gates)),
 	}
 	for i := range h.gates {
@@ -106,6 +106,9 @@ func (h *history) gate(i int) string {
 func (h *history) where(step int) string {
 	if step < 0 || step >= len(h.steps) {
 		return "the beginning"
+	}
+	if h.steps[step].Line == 0 {
+		return fmt.Sprintf("event %d: `%s`", step+1, h.steps[step].Text)
 	}
 	return fmt.Sprintf("line %d: `%s`", h.steps[step].Line, h.steps[step].Text)
 }

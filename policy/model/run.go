@@ -5,7 +5,6 @@ package model
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -44,7 +43,7 @@ func (s *Step) satisfied(d Decision) bool {
 // why the decision on it is what it is.
 func account(p *ir.Program, c *Case, failed int, got Decision) (notes []string) {
 	s := New(p)
-	h := newHistory(s, c)
+	h := newHistory(s, c.Steps)
 	for i := range failed {
 		_, _ = s.Do(c.Steps[i].Words) // it did before
 		h.note(i)
@@ -81,13 +80,13 @@ func (h *history) missed(rule string, got Decision, o *operation) (notes []strin
 			continue
 		}
 		found = true
-		why := h.scope.nearest(c, o)
+		_, miss := h.scope.nearest(c, o)
 		switch {
-		case why == "":
+		case miss == nil:
 			notes = append(notes, fmt.Sprintf("%s: `%s` matches too: the strictest decides, and of these the first", c.Pos, c.Text))
-		case n < most && (rule != "" || !strings.HasPrefix(why, otherOperation)):
+		case n < most && (rule != "" || miss.Part != Operation):
 			n++
-			notes = append(notes, fmt.Sprintf("%s: `%s` does not match: %s", c.Pos, c.Text, why))
+			notes = append(notes, fmt.Sprintf("%s: `%s` does not match: %s", c.Pos, c.Text, miss.Text))
 			notes = append(notes, h.led(c, o)...)
 		}
 	}
@@ -97,20 +96,19 @@ func (h *history) missed(rule string, got Decision, o *operation) (notes []strin
 	return notes
 }
 
-// nearest says why a clause matches none of an operation's events, for the event
-// that it is about; it is empty when it matches one.
-func (s *Scope) nearest(c *ir.Clause, o *operation) string {
-	best := ""
+// nearest finds the one of an operation's events for which a clause comes closest to
+// matching, and the first condition that is not met; that is nil when it matches.
+func (s *Scope) nearest(c *ir.Clause, o *operation) (near *event, miss *Condition) {
 	for _, e := range o.events {
 		why := s.mismatch(c, o.subject, e, s.wouldHold(o.subject, e))
-		if why == "" {
-			return ""
+		if why == nil {
+			return e, nil
 		}
-		if best == "" || strings.HasPrefix(best, otherOperation) {
-			best = why
+		if miss == nil || why.Part > miss.Part {
+			near, miss = e, why
 		}
 	}
-	return best
+	return near, miss
 }
 
 func unique(list []string) (out []string) {

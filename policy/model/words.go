@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // word is one of a line of a trace.
@@ -53,27 +54,12 @@ func parseStep(line string) (step Step, err error) {
 	if err != nil || len(words) == 0 {
 		return step, err
 	}
-	step.Verdict = "ok"
-	end := len(words)
-	for n := end - 1; n >= 2 && n >= end-2; n-- {
-		if isVerdict(words[n]) {
-			step.Verdict = words[n].text
-			if n+1 < end {
-				step.Rule = words[n+1].text
-			}
-			words = words[:n]
-			break
-		}
-	}
-	var written []string
-	for _, w := range words {
-		written, step.Words = append(written, w.written), append(step.Words, w.text)
-	}
-	step.Text = strings.Join(written, " ")
+	said := step.cutVerdict(&words)
+	step.write(words)
 	if err := checkStep(step.Words); err != nil {
 		return step, err
 	}
-	switch said, needs := len(words) < end, needsVerdict(step.Words); {
+	switch needs := needsVerdict(step.Words); {
 	case needs && !said:
 		return step, fmt.Errorf("the step %q has no verdict: end it with ok, notify, ask, block or kill", step.Text)
 	case step.Verdict == "ok" && step.Rule != "":
@@ -84,6 +70,90 @@ func parseStep(line string) (step Step, err error) {
 	return step, nil
 }
 
+// cutVerdict takes the verdict and the rule from the end of a step's words, ok where
+// there is none.
+func (s *Step) cutVerdict(words *[]word) (said bool) {
+	s.Verdict = "ok"
+	end := len(*words)
+	for n := end - 1; n >= 2 && n >= end-2; n-- {
+		if isVerdict((*words)[n]) {
+			s.Verdict = (*words)[n].text
+			if n+1 < end {
+				s.Rule = (*words)[n+1].text
+			}
+			*words = (*words)[:n]
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Step) write(words []word) {
+	var written []string
+	for _, w := range words {
+		written, s.Words = append(written, w.written), append(s.Words, w.text)
+	}
+	s.Text = strings.Join(written, " ")
+}
+
+// someone is the subject of an event that names none.
+const someone = "process"
+
+// ParseEvent reads one event as people type it: a line of a trace, the verdict and the
+// subject of which can be missing, a program that is named without a directory stands
+// in /usr/bin, and other relative paths are below workspace, an absolute path. An
+// operation where a subject can stand is the operation.
+func ParseEvent(line, workspace string) (step Step, err error) {
+	words, err := splitWords(line)
+	if err != nil {
+		return step, err
+	}
+	if len(words) > 0 && signature(words[0].text) != "" {
+		words = slices.Insert(words, 0, word{someone, someone})
+	}
+	step.cutVerdict(&words)
+	if len(words) > 1 {
+		for i, kind := range []byte(signature(words[1].text)) {
+			if at := i + 2; kind == 'p' && at < len(words) && !path.IsAbs(words[at].text) && words[at].text != "" {
+				words[at].text = absolute(words[1].text, i, words[at].text, workspace)
+				words[at].written = writeWord(words[at].text, false)
+			}
+		}
+	}
+	step.write(words)
+	return step, checkStep(step.Words)
+}
+
+// absolute makes a path of the one that is the nth object of an operation.
+func absolute(op string, n int, name, workspace string) string {
+	if strings.HasPrefix(op, "exec") && (n == 0 || op == "execscript") && !strings.Contains(name, "/") {
+		return path.Join("/usr/bin", name)
+	}
+	return path.Join(workspace, name)
+}
+
+// WriteStep is the line of a trace that has these words.
+func WriteStep(words []string) string {
+	written := make([]string, len(words))
+	for i, w := range words {
+		written[i] = writeWord(w, i >= 2)
+	}
+	return strings.Join(written, " ")
+}
+
+// writeWord puts a word in quotes if it would be read otherwise without them; last,
+// where a verdict can stand.
+func writeWord(text string, last bool) string {
+	plain := text != "" && text[0] != '#' && text[0] != '"' && !(last && isVerdict(word{text, text}))
+	for _, r := range text {
+		plain = plain && strconv.IsPrint(r) && r != ' ' && r != utf8.RuneError
+	}
+	if plain {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
 func isVerdict(w word) bool {
 	return !w.quoted() && slices.Contains([]string{"ok", "notify", "ask", "block", "kill"}, w.text)
 }
@@ -91,6 +161,11 @@ func isVerdict(w word) bool {
 // needsVerdict tells whether a step has to state one.
 func needsVerdict(words []string) bool {
 	return !isHuman(words) && !isTime(words) && !isScope(words) && decided(words[1])
+}
+
+// hasSubject tells whether a step is of a process that may be there already.
+func hasSubject(words []string) bool {
+	return !isHuman(words) && !isTime(words) && !isScope(words) && words[1] != "enter"
 }
 
 // What is said of more than one process has a word in place of a subject. Processes

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// Part is what a condition of a clause is about.
+type Part uint8
+
+// The parts of a clause, in the order in which they are looked at.
+const (
+	Operation Part = iota
+	Object         // the pattern
+	Arguments
+	If
+	Unless
+)
+
+// String names the part as the language does.
+func (p Part) String() string {
+	return [...]string{"operation", "pattern", "arguments", "if", "unless"}[p]
+}
+
+// Condition is one of those under which a clause matches: "its operation, pattern and
+// argv tokens match, its if holds on L (missing: true), and none of its unless
+// conditions hold".
+type Condition struct {
+	Part Part
+	// Met: it does not keep the clause from matching. Of an Unless that is so when
+	// its condition does not hold.
+	Met bool
+	// Text says what is so, for people.
+	Text string
+	// Gate and Label tell which `after` of the program this Unless is about and
+	// which labels (bits) this If tests; a Gate of -1 is none.
+	Gate  int
+	Label uint64
+}
+
+// conditions returns those of a clause for an event, as far as there are any: what is
+// not about the event's operation has no more than that.
+func (s *Scope) conditions(c *ir.Clause, p *Process, e *event, labels uint64) iter.Seq[Condition] {
+	return func(yield func(Condition) bool) {
+		if !ir.Governs(c.Op, e.op) {
+			yield(Condition{Part: Operation, Text: "it is about " + c.Op.String(), Gate: -1})
+			return
+		}
+		more := yield(Condition{Part: Operation, Met: true, Text: "it is about " + c.Op.String(), Gate: -1}) &&
+			yield(s.object(c, e))
+		if more && len(c.Args) > 0 {
+			more = yield(e.arguments(c))
+		}
+		if more && len(c.If) > 0 {
+			more = yield(s.labels(c, p, labels))
+		}
+		if more {
+			s.excuses(c, p, e, yield)
+		}
+	}
+}
+
+// mismatch is the first condition of a clause that is not met, nil when it matches.
+func (s *Scope) mismatch(c *ir.Clause, p *Process, e *event, labels uint64) *Condition {
+	for x := range s.conditions(c, p, e, labels) {
+		if !x.Met {
+			return &x
+		}
+	}
+	return nil
+}
+
+// object is whether the pattern names the event's object.
+func (s *Scope) object(c *ir.Clause, e *event) Condition {
+	by := either
+	if c.Effect == ir.Allow {
+		by = resolved
+	}
+	out := Condition{Part: Object, Gate: -1}
+	switch named := e.named(c.Pattern, by); {
+	case e.moved != "" && named == slices.ContainsFunc(c.Unless.Targets, e.excusedApart), e.moved == "" && !named:
+		out.Text = "its pattern does not match " + e.String()
+	case e.mapped && (c.Effect < ir.Ask || c.Pattern.Any):
+		out.Text = "a mapped program counts for clauses that name a program and deny"
+	case e.unresolved:
+		out.Met, out.Text = true, "a path that cannot be resolved counts as matching every pattern of a clause that denies"
+	case e.moved != "":
+		out.Met, out.Text = true, "its pattern would match other files below "+e.to+" than below "+e.moved
+	default:
+		out.Met, out.Text = true, "its pattern matches "+e.object()
+		if named && !e.named(c.Pattern, resolved) {
+			out.Text += ", by the name " + e.invoked
+		}
+	}
+	return out
+}
+
+// arguments is whether the tokens are among the event's arguments.
+func (e *event) arguments(c *ir.Clause) Condition {
+	out := Condition{Part: Arguments, Met: true, Gate: -1}
+	switch {
+	case e.mapped:
+		out.Text = "a program that is mapped counts with whatever arguments"
+	case e.unresolved, e.argsMatch(c.Args):
+		out.Text = "its tokens match the arguments"
+	default:
+		out.Met, out.Text = false, "its tokens do not match the arguments, in this order"
+	}
+	return out
+}
+
+// labels is whether the `if` holds on L.
+func (s *Scope) labels(c *ir.Clause, p *Process, labels uint64) Condition {
+	out := Condition{Part: If, Met: holds(c.If, labels), Gate: -1}
+	for _, t := range c.If {
+		out.Label |= t.All | t.None
+	}
+	out.Text = "its `if` holds: "
+	if !out.Met {
+		out.Text = "its `if` does not hold: "
+	}
+	out.Text += p.Name + " holds " + s.LabelNames(labels)
+	return out
+}
+
+// excuses are the `unless` conditions: each is met when it does not hold.
+func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition) bool) {
+	unless := func(gate int, excused bool, yes, no string) bool {
+		out := Condition{Part: Unless, Met: !excused, Text: no, Gate: gate}
+		if excused {
+			out.Text = "it is excused" + yes
+		}
+		return yield(out)
+	}
+	for _, t := range c.Unless.Targets {
+		text := "`" + t.String() + "`"
+		if !unless(-1, e.target(t), " by "+text, "it is not excused by "+text) {
+			return
+		}
+	}
+	for _, l := range c.Unless.Lineages {
+		text := s.program.Lineages[l].String()
+		if !unless(-1, p.Lineage>>l&1 == 1, ": the lineage includes "+text, "the lineage does not include "+text) {
+			return
+		}
+	}
+	for _, g := range c.Unless.Gates {
+		text := "`" + s.program.Gates[g].Text + "`"
+		if !unless(g, s.fresh(g), ": "+text+" is fresh", text+" is not fresh") {
+			return
+		}
+	}
+	known := e.file != nil && !e.unresolved && e.moved == ""
+	const yes, no = "the file was modified inside", "the file was not modified inside"
+	if c.Unless.Modified && !unless(-1, known && e.file.modified, ": "+yes, no) {
+		return
+	}
+	if c.Unless.NotModified {
+		unless(-1, known && !e.file.modified, ": "+no, yes)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"path"
+
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// Query is one event by itself, in a state that is supposed and did not come about:
+// what a record or the comparison of two policies asks. Where a step consists of
+// several events, each is a query of its own.
+type Query struct {
+	Op     ir.Op
+	Object string // an absolute path, links resolved, or an endpoint as steps name it
+	// Invoked is the base name by which a program is run, if that is another one.
+	Invoked string
+	Argv    []string // of exec
+	// Mapped: the program's code is mapped, and not run.
+	Mapped bool
+	// Unresolved: the path cannot be known.
+	Unresolved bool
+
+	Labels   uint64 // of the process, as bits
+	Lineage  uint64 // the lineages of the program that it has
+	Gates    uint64 // the gates of the program that are fresh
+	Modified bool   // the file's contents were written inside the scope
+}
+
+// Decide answers a query under a program.
+func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
+	s := New(p)
+	for i := range s.gates {
+		if q.Gates>>i&1 == 1 {
+			s.gates[i].armed = s.gates[i].epoch
+		}
+	}
+	subject := s.Process(someone)
+	subject.Labels, subject.Lineage = q.Labels, q.Lineage
+	e, err := s.queried(q)
+	if err != nil {
+		return t, err
+	}
+	o := &operation{subject: subject, exec: q.Op == ir.Exec, events: []*event{e}}
+	if e.exempt() {
+		o.events = nil
+	}
+	s.consider(&t, o)
+	r, _ := s.decide(o)
+	t.settle(r.Decision)
+	return t, nil
+}
+
+// queried makes the event of a query, with the labels that it would bring in.
+func (s *Scope) queried(q *Query) (*event, error) {
+	if q.Op >= ir.Connect {
+		peer, err := parseEndpoint(q.Object)
+		e := &event{op: q.Op, peer: &peer}
+		if q.Op != ir.Bind {
+			e.in = s.sources(e)
+		}
+		return e, err
+	}
+	if err := checkWord(q.Op.String(), 'p', q.Object); err != nil && !q.Unresolved {
+		return nil, err
+	}
+	e := &event{op: q.Op, path: path.Clean(q.Object), file: &file{modified: q.Modified}, unresolved: q.Unresolved, mapped: q.Mapped, argv: q.Argv}
+	if q.Op == ir.Exec {
+		e.invoked = q.Invoked
+		if e.invoked == "" {
+			e.invoked = path.Base(e.path)
+		}
+	}
+	is, carries := device(e.path)
+	if q.Op == ir.Exec && !q.Mapped || q.Op == ir.Read && (!is || carries) {
+		e.in = s.sources(e)
+	}
+	return e, nil
+}
+
+// exempt tells whether an event is outside of the rules: using what is the engine's own
+// and there for the agent.
+func (e *event) exempt() bool {
+	if e.peer != nil {
+		return outside(e.peer.unix)
+	}
+	return (e.op == ir.Exec || e.op == ir.Open || e.op == ir.Read) && outside(e.path)
+}
