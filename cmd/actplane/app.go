@@ -76,7 +76,7 @@ func newApp() *cli.App {
 		// The package leaves it out where a command is called help.
 		Flags: []cli.Flag{cli.HelpFlag},
 		Commands: []*cli.Command{
-			checkCommand(), testCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
+			checkCommand(), testCommand(), explainCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
 			runCommand(), installCommand(), uninstallCommand(), helpCommand(),
 		},
 		Action: func(c *cli.Context) error {

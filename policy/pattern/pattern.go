@@ -76,6 +76,10 @@ const (
 // MaxAlternatives bounds what the braces of one pattern expand to.
 const MaxAlternatives = 1024
 
+// Alternatives returns what the braces of a glob expand to, the glob itself without
+// any; at most MaxAlternatives.
+func Alternatives(text string) ([]string, error) { return expand(text) }
+
 // Glob returns the elements of each alternative of a canonical glob.
 func Glob(text string, mode Mode) ([][]Elem, error) {
 	alternatives, err := expand(text)
