@@ -76,6 +76,7 @@ func newApp() *cli.App {
 		// The package leaves it out where a command is called help.
 		Flags: []cli.Flag{cli.HelpFlag},
 		Commands: []*cli.Command{
+			initCommand(),
 			checkCommand(), testCommand(), explainCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
 			runCommand(), installCommand(), uninstallCommand(), helpCommand(),
 		},
