@@ -76,9 +76,10 @@ func newApp() *cli.App {
 		// The package leaves it out where a command is called help.
 		Flags: []cli.Flag{cli.HelpFlag},
 		Commands: []*cli.Command{
-			initCommand(),
-			checkCommand(), testCommand(), explainCommand(), fmtCommand(), schemaCommand(), compileCommand(), doctorCommand(), psCommand(), eventsCommand(),
-			runCommand(), installCommand(), uninstallCommand(), helpCommand(),
+			initCommand(), checkCommand(), testCommand(), explainCommand(),
+			fmtCommand(), schemaCommand(), compileCommand(), signCommand(), verifyCommand(),
+			doctorCommand(), psCommand(), eventsCommand(), runCommand(),
+			installCommand(), uninstallCommand(), helpCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -17,5 +19,8 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command as its users do.
 func TestScripts(t *testing.T) {
+	for _, program := range []string{"ssh-keygen", "ssh-agent", "ssh-add"} {
+		testenv.RequireProgram(t, program, "openssh-client")
+	}
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
 }
