@@ -17,6 +17,7 @@
 #define MAX_GATES 64
 #define MAX_CLAUSES 4096
 #define MAX_CLAUSE_GATES 8
+#define MAX_DEFAULTS 64
 #define MAX_FILES (1 << 20)	  /* files with labels or marks, of all scopes */
 #define MAX_SCOPE_FILES (1 << 17) /* of them, of one scope */
 #define STATES_SMALL 1024
@@ -66,6 +67,7 @@ enum start {
 	START_TOKEN,
 	START_ADDRESS,
 	START_UNIX,
+	START_DEVICE,
 	NUM_STARTS,
 };
 
@@ -103,6 +105,7 @@ enum reason {
 	REASON_SETUP_TRACE,	/* tracing a process that is being set up, or a foreign one */
 	REASON_ARGS_UNREADABLE, /* argv could not be read when the program had been loaded */
 	REASON_EXEC_DEPTH,	/* more interpreters than MAX_EXEC_LEVELS */
+	REASON_DEFAULT,		/* a default: the clause is its number */
 };
 
 enum object_kind {
@@ -126,7 +129,10 @@ struct image {
 	__u32 fd_ops;	 /* bit set of operations that an open descriptor is asked about again */
 	__u32 marks;	 /* whether a program was changed matters to some gate or lineage */
 	__u32 pad;
-	__u64 labels; /* labels that some clause tests */
+	__u64 labels;		 /* labels that are kept of files */
+	__u64 integrity;	 /* labels that no flow carries */
+	__u64 defaults[NUM_OPS]; /* bit sets, the strictest first */
+	__u8 default_effects[MAX_DEFAULTS];
 	__u64 arg_start[ARG_WORDS];
 };
 
@@ -136,21 +142,34 @@ struct row {
 	__u64 exec_sources;
 	__u64 lineage;
 	__u64 targets;
-	__u32 tokens;	 /* index in the image's token table */
-	__u32 exec_args; /* some exec clause or gate here looks at argv */
+	__u64 declassify, endorse;
+	__u32 tokens;	   /* index in the image's token table */
+	__u32 exec_args;   /* some exec clause or gate here looks at argv */
+	__u32 default_ops; /* bit set: operations that have a default, the same in all rows */
+	__u32 modified;	   /* some clause here asks whether the file was modified */
 	struct range clauses[NUM_OPS];
+	struct range allows[NUM_OPS];
 	struct range gates[NUM_OPS];
+};
+
+enum modified {
+	MODIFIED_UNKNOWN,
+	MODIFIED_YES, /* written inside the scope */
+	MODIFIED_NO,
 };
 
 struct clause {
 	__u64 all;
 	__u64 none;
 	__u64 unless_lineage;
+	__u64 lifts;			     /* of an allow: defaults */
 	__u8 unless_gates[MAX_CLAUSE_GATES]; /* gate + 1; 0 ends the list */
 	__s32 arg;			     /* position in the argv set, or -1 */
 	__s16 target;			     /* bit in row.targets, or -1 */
 	__u8 effect;
-	__u8 any; /* names nothing */
+	__u8 any;	      /* names nothing */
+	__u8 unless_modified; /* bit set of enum modified */
+	__u8 pad[7];
 };
 
 struct gate_ref {
@@ -215,6 +234,7 @@ struct process {
 	__u64 id;
 	__u64 labels;
 	__u64 lineage;
+	__u64 cleared; /* labels that its program has cleared, and does not regain */
 	__u32 scope;
 	__u32 generation;
 	__u32 flags;
@@ -285,14 +305,15 @@ enum limits {
 	LIMIT_GATES = MAX_GATES,
 	LIMIT_CLAUSES = MAX_CLAUSES,
 	LIMIT_CLAUSE_GATES = MAX_CLAUSE_GATES,
+	LIMIT_DEFAULTS = MAX_DEFAULTS,
 	LIMIT_STATES_SMALL = STATES_SMALL,
 	LIMIT_STATES_LARGE = STATES_LARGE,
 	LIMIT_ARG_POSITIONS = ARG_WORDS * 64,
 	LIMIT_SCRATCHES_PER_CPU = SCRATCHES_PER_CPU,
 };
 
-_Static_assert(sizeof(struct row) == 200, "row");
-_Static_assert(sizeof(struct clause) == 40, "clause");
+_Static_assert(sizeof(struct row) == 304, "row");
+_Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
 _Static_assert(sizeof(struct record) == 208, "record");

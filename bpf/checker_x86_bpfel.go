@@ -52,15 +52,19 @@ type CheckerHost struct {
 }
 
 type CheckerImage struct {
-	_        structs.HostLayout
-	Start    [5]uint32
-	Large    uint32
-	ArgWords uint32
-	FdOps    uint32
-	Marks    uint32
-	Pad      uint32
-	Labels   uint64
-	ArgStart [8]uint64
+	_              structs.HostLayout
+	Start          [6]uint32
+	Large          uint32
+	ArgWords       uint32
+	FdOps          uint32
+	Marks          uint32
+	Pad            uint32
+	_              [4]byte
+	Labels         uint64
+	Integrity      uint64
+	Defaults       [10]uint64
+	DefaultEffects [64]uint8
+	ArgStart       [8]uint64
 }
 
 type CheckerOutput struct {
@@ -97,6 +101,7 @@ type CheckerProcess struct {
 	Id           uint64
 	Labels       uint64
 	Lineage      uint64
+	Cleared      uint64
 	Scope        uint32
 	Generation   uint32
 	Flags        uint32
@@ -177,6 +182,7 @@ type CheckerThread struct {
 		Level [6]struct {
 			_       structs.HostLayout
 			Labels  uint64
+			Inode   uint64
 			Row     uint32
 			NameRow uint32
 			Argc    int32

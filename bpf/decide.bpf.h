@@ -15,15 +15,23 @@ enum args_mode {
 	ARGS_UNKNOWN, /* without those that look at argv */
 	ARGS_ONLY,    /* only those */
 	ARGS_MAPPED,  /* no exec, but a program's code: what refuses a named program does */
+	ARGS_TO_COME, /* an allow counts until they are known */
 };
+
+/* Added to the mode: the key is only the name by which a program was invoked. It opens
+ * nothing, so that defaults are left to the path. */
+#define BY_NAME 0x100
 
 struct decision {
 	u64 labels, lineage, targets;
 	u32 slot;
 	u32 image, first;
 	u32 mode;
-	u32 clause; /* out */
-	u32 effect; /* out */
+	u32 modified; /* bit of enum modified */
+	u32 clause;   /* out */
+	u32 effect;   /* out */
+	u32 reason;   /* out */
+	u64 lifted;   /* out: defaults */
 };
 
 static __always_inline bool excused_by_gate(struct scope *scope, struct clause *clause)
@@ -45,12 +53,33 @@ static __always_inline bool args_match(struct clause *clause, u32 mode)
 
 	if (mode == ARGS_MAPPED)
 		return !clause->any && clause->effect >= EFFECT_ASK;
+	if (mode == ARGS_TO_COME)
+		return true;
 	if (clause->arg < 0)
 		return mode != ARGS_ONLY;
 	if (mode == ARGS_UNKNOWN)
 		return false;
 	thread = thread_state();
-	return !thread || args_reached(&thread->exec.reached, clause->arg);
+	if (!thread)
+		return clause->effect != EFFECT_ALLOW;
+	return args_reached(&thread->exec.reached, clause->arg);
+}
+
+static __always_inline bool clause_holds(struct decision *d, struct clause *clause)
+{
+	struct scope *scope = scope_at(d->slot);
+
+	if (!scope)
+		return clause->effect != EFFECT_ALLOW;
+	if ((d->labels & clause->all) != clause->all || d->labels & clause->none)
+		return false;
+	if (d->lineage & clause->unless_lineage)
+		return false;
+	if (clause->target >= 0 && d->targets >> (clause->target & 63) & 1)
+		return false;
+	if (d->modified & clause->unless_modified)
+		return false;
+	return args_match(clause, d->mode) && !excused_by_gate(scope, clause);
 }
 
 /* Candidates come strictest first, then in file order: the first that matches is
@@ -58,38 +87,101 @@ static __always_inline bool args_match(struct clause *clause, u32 mode)
 static long candidate_step(u64 step, struct decision *d)
 {
 	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
-	struct scope *scope = scope_at(d->slot);
 	struct clause *clause;
 
-	if (!index || !scope)
+	if (!index)
 		return 1;
 	clause = table_entry(clauses, d->image, *index);
 	if (!clause)
 		return 1;
-	if ((d->labels & clause->all) != clause->all || d->labels & clause->none)
-		return 0;
-	if (d->lineage & clause->unless_lineage)
-		return 0;
-	if (clause->target >= 0 && d->targets >> (clause->target & 63) & 1)
-		return 0;
-	if (!args_match(clause, d->mode) || excused_by_gate(scope, clause))
+	if (!clause_holds(d, clause))
 		return 0;
 	d->clause = *index;
 	d->effect = clause->effect;
 	return 1;
 }
 
+static long allow_step(u64 step, struct decision *d)
+{
+	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
+	struct clause *clause;
+
+	if (!index)
+		return 1;
+	clause = table_entry(clauses, d->image, *index);
+	if (!clause)
+		return 1;
+	if (clause_holds(d, clause))
+		d->lifted |= clause->lifts;
+	return 0;
+}
+
+static __always_inline u32 allow_mode(u32 mode)
+{
+	if (mode == ARGS_UNKNOWN)
+		return ARGS_TO_COME;
+	return mode == ARGS_ONLY ? ARGS_KNOWN : mode;
+}
+
+/* lowest_bit is the number of the lowest bit of SET, which is not 0. In halves, since
+ * clang 14 has no instruction for it, and a loop costs the verifier its patience. */
+static __always_inline u64 lowest_bit(u64 set)
+{
+	u64 at = 0;
+
+	for (u64 half = 32; half; half >>= 1) {
+		u64 low = (1ULL << half) - 1, step = half & -(u64) !(set & low);
+
+		BOUND(step, 32 | 16 | 8 | 4 | 2 | 1);
+		set >>= step;
+		at += step;
+	}
+	return at;
+}
+
+/* decide_default asks the operation's defaults, of which the strictest that no allow
+ * clause lifts holds. */
+static __always_inline void decide_default(struct decision *d, struct row *row, u32 op)
+{
+	struct image *head = image_at(d->image);
+	u64 left, bit;
+
+	if (!head || op >= NUM_OPS)
+		return;
+	d->first = row->allows[op].first;
+	if (!d->modified) /* what is not known opens nothing */
+		d->modified = ~0U;
+	d->mode = allow_mode(d->mode);
+	if (row->allows[op].count)
+		bpf_loop(row->allows[op].count, allow_step, d, 0);
+	left = head->defaults[op] & ~d->lifted;
+	if (!left)
+		return;
+	bit = lowest_bit(left);
+	BOUND(bit, MAX_DEFAULTS - 1);
+	if (head->default_effects[bit] <= d->effect)
+		return;
+	d->effect = head->default_effects[bit];
+	d->clause = bit;
+	d->reason = REASON_DEFAULT;
+}
+
 /* decide asks the clauses that a row lists for OP, and keeps the strictest verdict
  * in ACT. */
 __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 {
-	struct decision d = { .mode = mode };
+	struct decision d = { .mode = mode & ~BY_NAME };
 	struct row *row;
+	bool defaults;
 
 	if (!act || op >= NUM_OPS)
 		return 0;
 	row = table_entry(rows, act->image, number);
-	if (!row || !row->clauses[op].count)
+	if (!row)
+		return 0;
+	defaults = row->default_ops >> op & 1 && mode != ARGS_MAPPED && !(mode & BY_NAME) &&
+		   !act->device;
+	if (!row->clauses[op].count && !defaults)
 		return 0;
 	d.labels = act->labels;
 	d.lineage = act->lineage;
@@ -97,11 +189,17 @@ __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 	d.slot = act->slot;
 	d.image = act->image;
 	d.first = row->clauses[op].first;
-	bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
+	if (row->modified && number != ROW_UNKNOWN)
+		d.modified = 1U << file_modified(act) & ~(1U << MODIFIED_UNKNOWN);
+	if (row->clauses[op].count)
+		bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
+	if (defaults)
+		decide_default(&d, row, op);
 	if (d.effect <= act->effect)
 		return 0;
 	act->effect = d.effect;
 	act->clause = d.clause;
+	act->reason = d.reason;
 	act->op = op;
 	act->row = number;
 	return 0;

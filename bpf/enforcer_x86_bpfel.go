@@ -19,15 +19,18 @@ type EnforcerArgSet struct {
 }
 
 type EnforcerClause struct {
-	_             structs.HostLayout
-	All           uint64
-	None          uint64
-	UnlessLineage uint64
-	UnlessGates   [8]uint8
-	Arg           int32
-	Target        int16
-	Effect        uint8
-	Any           uint8
+	_              structs.HostLayout
+	All            uint64
+	None           uint64
+	UnlessLineage  uint64
+	Lifts          uint64
+	UnlessGates    [8]uint8
+	Arg            int32
+	Target         int16
+	Effect         uint8
+	Any            uint8
+	UnlessModified uint8
+	Pad            [7]uint8
 }
 
 type EnforcerFileId struct {
@@ -77,15 +80,19 @@ type EnforcerHost struct {
 }
 
 type EnforcerImage struct {
-	_        structs.HostLayout
-	Start    [5]uint32
-	Large    uint32
-	ArgWords uint32
-	FdOps    uint32
-	Marks    uint32
-	Pad      uint32
-	Labels   uint64
-	ArgStart [8]uint64
+	_              structs.HostLayout
+	Start          [6]uint32
+	Large          uint32
+	ArgWords       uint32
+	FdOps          uint32
+	Marks          uint32
+	Pad            uint32
+	_              [4]byte
+	Labels         uint64
+	Integrity      uint64
+	Defaults       [10]uint64
+	DefaultEffects [64]uint8
+	ArgStart       [8]uint64
 }
 
 type EnforcerLimits uint32
@@ -98,6 +105,7 @@ const (
 	EnforcerLimitsLIMIT_GATES             EnforcerLimits = 64
 	EnforcerLimitsLIMIT_CLAUSES           EnforcerLimits = 4096
 	EnforcerLimitsLIMIT_CLAUSE_GATES      EnforcerLimits = 8
+	EnforcerLimitsLIMIT_DEFAULTS          EnforcerLimits = 64
 	EnforcerLimitsLIMIT_STATES_SMALL      EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_STATES_LARGE      EnforcerLimits = 8192
 	EnforcerLimitsLIMIT_ARG_POSITIONS     EnforcerLimits = 512
@@ -115,6 +123,7 @@ type EnforcerProcess struct {
 	Id           uint64
 	Labels       uint64
 	Lineage      uint64
+	Cleared      uint64
 	Scope        uint32
 	Generation   uint32
 	Flags        uint32
@@ -165,9 +174,14 @@ type EnforcerRow struct {
 	ExecSources uint64
 	Lineage     uint64
 	Targets     uint64
+	Declassify  uint64
+	Endorse     uint64
 	Tokens      uint32
 	ExecArgs    uint32
+	DefaultOps  uint32
+	Modified    uint32
 	Clauses     [10]EnforcerRange
+	Allows      [10]EnforcerRange
 	Gates       [10]EnforcerRange
 }
 
@@ -217,6 +231,7 @@ type EnforcerThread struct {
 		Level    [6]struct {
 			_       structs.HostLayout
 			Labels  uint64
+			Inode   uint64
 			Row     uint32
 			NameRow uint32
 			Argc    int32
@@ -292,7 +307,9 @@ const (
 	EnforcerProgLsmPathTruncate       = "lsm_path_truncate"
 	EnforcerProgLsmPathUnlink         = "lsm_path_unlink"
 	EnforcerProgLsmPtraceAccessCheck  = "lsm_ptrace_access_check"
+	EnforcerProgLsmSocketBind         = "lsm_socket_bind"
 	EnforcerProgLsmSocketConnect      = "lsm_socket_connect"
+	EnforcerProgLsmSocketListen       = "lsm_socket_listen"
 	EnforcerProgLsmSocketSendmsg      = "lsm_socket_sendmsg"
 	EnforcerProgLsmTaskAlloc          = "lsm_task_alloc"
 	EnforcerProgLsmUnixMaySend        = "lsm_unix_may_send"
@@ -321,7 +338,9 @@ const (
 	EnforcerProgModPathTruncate       = "mod_path_truncate"
 	EnforcerProgModPathUnlink         = "mod_path_unlink"
 	EnforcerProgModPtraceAccessCheck  = "mod_ptrace_access_check"
+	EnforcerProgModSocketBind         = "mod_socket_bind"
 	EnforcerProgModSocketConnect      = "mod_socket_connect"
+	EnforcerProgModSocketListen       = "mod_socket_listen"
 	EnforcerProgModSocketSendmsg      = "mod_socket_sendmsg"
 	EnforcerProgModTaskAlloc          = "mod_task_alloc"
 	EnforcerProgModUnixMaySend        = "mod_unix_may_send"
@@ -410,7 +429,9 @@ type EnforcerProgramSpecs struct {
 	LsmPathTruncate       *ebpf.ProgramSpec `ebpf:"lsm_path_truncate"`
 	LsmPathUnlink         *ebpf.ProgramSpec `ebpf:"lsm_path_unlink"`
 	LsmPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"lsm_ptrace_access_check"`
+	LsmSocketBind         *ebpf.ProgramSpec `ebpf:"lsm_socket_bind"`
 	LsmSocketConnect      *ebpf.ProgramSpec `ebpf:"lsm_socket_connect"`
+	LsmSocketListen       *ebpf.ProgramSpec `ebpf:"lsm_socket_listen"`
 	LsmSocketSendmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
 	LsmTaskAlloc          *ebpf.ProgramSpec `ebpf:"lsm_task_alloc"`
 	LsmUnixMaySend        *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
@@ -439,7 +460,9 @@ type EnforcerProgramSpecs struct {
 	ModPathTruncate       *ebpf.ProgramSpec `ebpf:"mod_path_truncate"`
 	ModPathUnlink         *ebpf.ProgramSpec `ebpf:"mod_path_unlink"`
 	ModPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"mod_ptrace_access_check"`
+	ModSocketBind         *ebpf.ProgramSpec `ebpf:"mod_socket_bind"`
 	ModSocketConnect      *ebpf.ProgramSpec `ebpf:"mod_socket_connect"`
+	ModSocketListen       *ebpf.ProgramSpec `ebpf:"mod_socket_listen"`
 	ModSocketSendmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_sendmsg"`
 	ModTaskAlloc          *ebpf.ProgramSpec `ebpf:"mod_task_alloc"`
 	ModUnixMaySend        *ebpf.ProgramSpec `ebpf:"mod_unix_may_send"`
@@ -610,7 +633,9 @@ type EnforcerPrograms struct {
 	LsmPathTruncate       *ebpf.Program `ebpf:"lsm_path_truncate"`
 	LsmPathUnlink         *ebpf.Program `ebpf:"lsm_path_unlink"`
 	LsmPtraceAccessCheck  *ebpf.Program `ebpf:"lsm_ptrace_access_check"`
+	LsmSocketBind         *ebpf.Program `ebpf:"lsm_socket_bind"`
 	LsmSocketConnect      *ebpf.Program `ebpf:"lsm_socket_connect"`
+	LsmSocketListen       *ebpf.Program `ebpf:"lsm_socket_listen"`
 	LsmSocketSendmsg      *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
 	LsmTaskAlloc          *ebpf.Program `ebpf:"lsm_task_alloc"`
 	LsmUnixMaySend        *ebpf.Program `ebpf:"lsm_unix_may_send"`
@@ -639,7 +664,9 @@ type EnforcerPrograms struct {
 	ModPathTruncate       *ebpf.Program `ebpf:"mod_path_truncate"`
 	ModPathUnlink         *ebpf.Program `ebpf:"mod_path_unlink"`
 	ModPtraceAccessCheck  *ebpf.Program `ebpf:"mod_ptrace_access_check"`
+	ModSocketBind         *ebpf.Program `ebpf:"mod_socket_bind"`
 	ModSocketConnect      *ebpf.Program `ebpf:"mod_socket_connect"`
+	ModSocketListen       *ebpf.Program `ebpf:"mod_socket_listen"`
 	ModSocketSendmsg      *ebpf.Program `ebpf:"mod_socket_sendmsg"`
 	ModTaskAlloc          *ebpf.Program `ebpf:"mod_task_alloc"`
 	ModUnixMaySend        *ebpf.Program `ebpf:"mod_unix_may_send"`
@@ -679,7 +706,9 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmPathTruncate,
 		p.LsmPathUnlink,
 		p.LsmPtraceAccessCheck,
+		p.LsmSocketBind,
 		p.LsmSocketConnect,
+		p.LsmSocketListen,
 		p.LsmSocketSendmsg,
 		p.LsmTaskAlloc,
 		p.LsmUnixMaySend,
@@ -708,7 +737,9 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModPathTruncate,
 		p.ModPathUnlink,
 		p.ModPtraceAccessCheck,
+		p.ModSocketBind,
 		p.ModSocketConnect,
+		p.ModSocketListen,
 		p.ModSocketSendmsg,
 		p.ModTaskAlloc,
 		p.ModUnixMaySend,

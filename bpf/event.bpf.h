@@ -40,9 +40,16 @@ static __always_inline bool end(struct act *act)
 /* locate finds the row of a name, and makes it the act's object. */
 static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
 {
+	struct inode *inode = BPF_CORE_READ((struct dentry *)dentry, d_inode);
+
 	act->object_kind = OBJECT_PATH;
 	act->object = render(act->scratch, mount, dentry);
-	return path_row(act->image, act->scratch, act->object, START_PATH);
+	act->device = inode && is_device(inode);
+	if (!act->device)
+		return path_row(act->image, act->scratch, act->object, START_PATH);
+	if (act->object == NO_PATH)
+		return ROW_NONE; /* a terminal of the host's */
+	return path_row(act->image, act->scratch, act->object, START_DEVICE);
 }
 
 static __always_inline u32 locate_file(struct act *act, struct file *file)

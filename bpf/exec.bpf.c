@@ -173,7 +173,9 @@ static __always_inline bool match_level(struct act *act, struct linux_binprm *bp
 	act->labels |= file_labels(act, inode) | row->sources | row->exec_sources |
 		       named->exec_sources;
 	act->targets = row->targets;
+	act->inode = number_of(inode);
 	level->labels = act->labels;
+	level->inode = act->inode;
 	level->argc = BPF_CORE_READ(bprm, argc);
 	level->trusted = !file_touched(act, inode) && !BPF_CORE_READ(task, ptrace);
 	return true;
@@ -202,7 +204,7 @@ static __always_inline void judge_level(struct act *act, struct thread *thread,
 	if (level.exempt)
 		return;
 	decide(act, level.row, OP_EXEC, args_mode());
-	decide(act, level.name_row, OP_EXEC, args_mode());
+	decide(act, level.name_row, OP_EXEC, args_mode() | BY_NAME);
 }
 
 /* An exec by a thread that is not the leader makes it the leader, and the old one's
@@ -294,6 +296,8 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 	if (!row || !exec_looks_at_args(act->image, &level))
 		return 0;
 	act->labels = level.labels;
+	act->inode = level.inode;
+	act->object_kind = OBJECT_PATH;
 	act->targets = row->targets;
 	if (!reread_args(act->image, from, argc, argc - level.argc + 1)) {
 		refuse(act, OP_EXEC, REASON_ARGS_UNREADABLE);
@@ -302,7 +306,7 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 	if (level.exempt)
 		return 0;
 	decide(act, level.row, OP_EXEC, ARGS_ONLY);
-	decide(act, level.name_row, OP_EXEC, ARGS_ONLY);
+	decide(act, level.name_row, OP_EXEC, ARGS_ONLY | BY_NAME);
 	if (thread->exec.args_read && !denied(act))
 		act->effect = EFFECT_ALLOW;
 	return 0;
@@ -321,12 +325,23 @@ __noinline int commit_level(struct act *act, u64 number)
 	row = table_entry(rows, act->image, level.row);
 	if (!row)
 		return 0;
-	gain(act, level.labels);
 	if (level.trusted)
-		__sync_fetch_and_or(&process->lineage, row->lineage);
+		transform(process, row);
 	move_gates(act, level.row, OP_EXEC, level.trusted);
 	move_gates(act, level.name_row, OP_EXEC, 0);
 	return 0;
+}
+
+/* commit_labels comes before all levels' transforms: what one program brings in must
+ * not come back after another has cleared it. */
+static __always_inline void commit_labels(struct act *act, struct thread *thread,
+					  struct process *process)
+{
+	process->pending_count = 0;
+	process->cleared = 0;
+	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++)
+		if (i < thread->exec.levels)
+			gain(act, thread->exec.level[i].labels);
 }
 
 struct fd_walk {
@@ -377,7 +392,7 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 	struct file *file = BPF_CORE_READ(bprm, file);
 
 	if (process)
-		process->pending_count = 0;
+		commit_labels(act, thread, process);
 	if (in_setup(act))
 		inherit_files(act);
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {

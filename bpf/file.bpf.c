@@ -119,8 +119,9 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	u32 row = locate_file(act, file);
 	u64 sources = row_sources(act->image, row);
 
+	act->inode = number_of(inode);
 	if (mode & FMODE_READ)
-		act->labels |= file_labels(act, inode) | sources;
+		bring(act, file_labels(act, inode) | sources);
 	judge(act, row, ops);
 	if (denied(act))
 		return;
@@ -189,6 +190,7 @@ static __always_inline void judge_use(struct act *act, struct file *file, u32 op
 {
 	u32 row = ops ? locate_file(act, file) : ROW_NONE;
 
+	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	judge(act, row, ops);
 	if (denied(act))
 		return;
@@ -232,7 +234,7 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
 		return false;
 	if (mask & MAY_READ)
-		act.labels |= file_labels(&act, inode);
+		bring(&act, file_labels(&act, inode));
 	ops = use_ops(&act, file, mask);
 	if (!ops && !act.labels)
 		return false;

@@ -8,7 +8,14 @@
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFIFO 0010000
+#define S_IFCHR 0020000
 #define S_IFSOCK 0140000
+
+/* linux/major.h */
+#define MEM_MAJOR 1
+#define TTY_MAJOR 4
+#define TTYAUX_MAJOR 5
+#define PTS_MAJOR 136 /* and 7 more */
 
 /* Set by overlayfs on the second open, of the file in the layer below, which is
  * no act of the program's; user space cannot set it. */
@@ -28,6 +35,23 @@ static __always_inline struct file_id file_id(struct inode *inode)
 static __always_inline u16 inode_type(struct inode *inode)
 {
 	return BPF_CORE_READ(inode, i_mode) & S_IFMT;
+}
+
+/* is_device tells the terminals, and null, zero, full, random and urandom, which are
+ * no objects of file rules unless a pattern names them. */
+static __always_inline bool is_device(struct inode *inode)
+{
+	u32 device, major, minor;
+
+	if (inode_type(inode) != S_IFCHR)
+		return false;
+	device = BPF_CORE_READ(inode, i_rdev);
+	major = device >> 20;
+	minor = device & 0xfffff;
+	if (major == MEM_MAJOR)
+		return minor == 3 || minor == 5 || (minor >= 7 && minor <= 9);
+	return (major >= PTS_MAJOR && major < PTS_MAJOR + 8) || major == TTY_MAJOR ||
+	       (major == TTYAUX_MAJOR && minor <= 2);
 }
 
 #define MQUEUE_MAGIC 0x19800202

@@ -28,15 +28,14 @@ static __always_inline u64 file_labels(struct act *act, struct inode *inode)
 {
 	struct file_key key = file_key(act, inode);
 	struct file_state *state = bpf_map_lookup_elem(&files, &key);
-	u32 image = act->image;
 	struct image *head;
 
 	if (state)
 		return state->labels;
 	if (!saturated(act))
 		return 0;
-	head = bpf_map_lookup_elem(&images, &image);
-	return head ? head->labels : ~0ULL;
+	head = image_at(act->image);
+	return head ? head->labels & ~head->integrity : ~0ULL;
 }
 
 /* file_touched tells whether a program is not what it was outside of the scope: its
@@ -47,6 +46,24 @@ static __always_inline bool file_touched(struct act *act, struct inode *inode)
 	struct file_state *state = bpf_map_lookup_elem(&files, &key);
 
 	return state ? state->flags & (FILE_MODIFIED | FILE_NAMED) : saturated(act);
+}
+
+/* file_modified tells whether a file's contents were written inside the scope. */
+static __always_inline enum modified file_modified(struct act *act)
+{
+	struct inode *inode = (void *)act->inode;
+	struct file_state *state;
+	struct file_key key;
+
+	if (act->object_kind != OBJECT_PATH)
+		return MODIFIED_UNKNOWN;
+	if (!inode)
+		return MODIFIED_NO;
+	key = file_key(act, inode);
+	state = bpf_map_lookup_elem(&files, &key);
+	if (state)
+		return state->flags & FILE_MODIFIED ? MODIFIED_YES : MODIFIED_NO;
+	return saturated(act) ? MODIFIED_UNKNOWN : MODIFIED_NO;
 }
 
 /* own_file notes that the scope has an entry for a file. */
@@ -84,13 +101,13 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
 	struct file_key key;
 	struct scope *scope;
 	struct image *head;
-	u32 image;
 
 	if (!act || !inode)
 		return 0;
-	image = act->image;
-	head = bpf_map_lookup_elem(&images, &image);
+	head = image_at(act->image);
 	scope = scope_at(act->slot);
+	if (head)
+		labels &= ~head->integrity;
 	/* What nothing asks for is not kept. */
 	if (!scope || (head && !(labels & head->labels) && !(flags && head->marks)))
 		return 0;
@@ -151,14 +168,42 @@ static __always_inline void drop_inode(struct inode *inode)
 	bpf_map_delete_elem(&owners_by_file, &drop.id);
 }
 
-/* gain gives labels to the current process. */
-static __always_inline void gain(struct act *act, u64 labels)
+/*
+ * gain gives the current process the labels that a flow brings: not those that its
+ * program has cleared, nor those of integrity, which it loses when it gains another.
+ */
+__noinline int gain(struct act *act, u64 labels)
 {
 	struct process *process = current_process();
+	struct image *head;
 
+	if (!act || !process)
+		return 0;
+	labels &= ~process->cleared;
 	act->labels |= labels;
-	if (process && (process->labels | labels) != process->labels)
-		__sync_fetch_and_or(&process->labels, labels);
+	labels &= ~process->labels;
+	if (!labels)
+		return 0;
+	head = image_at(act->image);
+	if (head && head->integrity) {
+		labels &= ~head->integrity;
+		if (labels)
+			__sync_fetch_and_and(&process->labels, ~head->integrity);
+	}
+	__sync_fetch_and_or(&process->labels, labels);
+	return 0;
+}
+
+/* transform does to the current process what the program that it runs now is named
+ * for. */
+static __always_inline void transform(struct process *process, struct row *row)
+{
+	__sync_fetch_and_or(&process->lineage, row->lineage);
+	if (!(row->declassify | row->endorse))
+		return;
+	process->cleared |= row->declassify;
+	__sync_fetch_and_and(&process->labels, ~row->declassify);
+	__sync_fetch_and_or(&process->labels, row->endorse);
 }
 
 static __always_inline u64 row_sources(u32 image, u32 number)

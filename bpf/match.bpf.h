@@ -71,11 +71,6 @@ static __always_inline u32 row_of_state(u32 image, u64 state)
 	return row ? *row : ROW_UNKNOWN;
 }
 
-static __always_inline struct image *image_at(u32 image)
-{
-	return bpf_map_lookup_elem(&images, &image);
-}
-
 /* path_row returns the row of the path in the buffer from AT on. */
 __noinline u32 path_row(u32 image, u32 number, u32 at, u32 start)
 {
@@ -83,10 +78,10 @@ __noinline u32 path_row(u32 image, u32 number, u32 at, u32 start)
 	struct scratch *scratch = scratch_at(number);
 	struct dfa_walk walk = { .image = image, .at = at, .end = PATH_SIZE - 1 };
 
-	if (!head || !scratch || at >= PATH_SIZE - 1)
+	if (!head || !scratch || at >= PATH_SIZE - 1 || start >= NUM_STARTS)
 		return ROW_UNKNOWN;
 	walk.key = scratch->path;
-	walk.state = head->start[start == START_UNIX ? START_UNIX : START_PATH];
+	walk.state = head->start[start];
 	if (head->large)
 		bpf_loop(PATH_SIZE / CHUNK, path_chunk_large, &walk, 0);
 	else

@@ -36,6 +36,7 @@ __noinline u32 judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 	if (!act)
 		return ROW_UNKNOWN;
 	row = locate(act, mount, dentry);
+	act->inode = (u64)BPF_CORE_READ((struct dentry *)dentry, d_inode);
 	judge(act, row, ops);
 	return row;
 }
@@ -78,15 +79,33 @@ static __always_inline bool change_entry(const struct path *dir, struct dentry *
 	return change_name((u64)BPF_CORE_READ(dir, mnt), number_of(dentry), ops, 0);
 }
 
-static __always_inline bool on_path_mknod(const struct path *dir, struct dentry *dentry)
+/* bind_name decides on a Unix socket that gets a name. */
+static __always_inline bool bind_name(const struct path *dir, struct dentry *dentry)
+{
+	struct act act = {};
+	bool refused;
+	u32 row;
+
+	if (!begin(&act, &refused))
+		return refused;
+	row = judge_name(&act, (u64)BPF_CORE_READ(dir, mnt), number_of(dentry), BIT(OP_WRITE));
+	decide(&act, path_row(act.image, act.scratch, act.object, START_UNIX), OP_BIND, ARGS_NONE);
+	if (!denied(&act))
+		commit_name(&act, number_of(dentry), row, BIT(OP_WRITE), 0);
+	return end(&act);
+}
+
+static __always_inline bool on_path_mknod(const struct path *dir, struct dentry *dentry, u16 mode)
 {
 	u64 number = syscall_number();
 	bool node = number == X86_MKNOD || number == X86_MKNODAT;
 
+	if ((mode & S_IFMT) == S_IFSOCK)
+		return bind_name(dir, dentry);
 	return change_entry(dir, dentry, node ? BIT(OP_WRITE) : BIT(OP_WRITE) | BIT(OP_OPEN));
 }
 TWIN(path_mknod, (const struct path *dir, struct dentry *dentry, u16 mode, unsigned int dev),
-     (dir, dentry))
+     (dir, dentry, mode))
 
 static __always_inline bool on_path_mkdir(const struct path *dir, struct dentry *dentry)
 {

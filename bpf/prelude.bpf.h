@@ -31,7 +31,8 @@ static __always_inline u64 number_of(const void *pointer)
 /* How a program of one level of an exec (a script, then its interpreter) was
  * matched, until the kernel has completed the exec or given it up. */
 struct exec_level {
-	u64 labels;   /* L: the process's and the program's, sources included */
+	u64 labels; /* L: the process's and the program's, sources included */
+	u64 inode;
 	u32 row;      /* by resolved path */
 	u32 name_row; /* by the name invoked */
 	s32 argc;     /* the kernel's count at this level */

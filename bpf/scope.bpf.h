@@ -14,6 +14,8 @@ struct act {
 	u64 labels; /* L: the process's, and what the event would bring in */
 	u64 lineage;
 	u64 targets; /* exec: target sets that hold */
+	u64 cleared; /* labels that the process does not regain */
+	u64 inode;   /* of the object, if it is a file that there is */
 	u32 slot, generation;
 	u32 image;
 	u32 scratch; /* number of the buffer held, plus one */
@@ -25,8 +27,9 @@ struct act {
 	u8 reason;
 	u8 object_kind;
 	u8 protocol;
-	u8 flags; /* of the process */
-	u8 pad[2];
+	u8 flags;  /* of the process */
+	u8 device; /* the object is a terminal or the like: no default holds */
+	u8 pad;
 };
 
 static __always_inline struct host *host_state(void)
@@ -124,6 +127,11 @@ __noinline int adopt(void)
 	return 1;
 }
 
+static __always_inline struct image *image_at(u32 image)
+{
+	return bpf_map_lookup_elem(&images, &image);
+}
+
 enum membership {
 	OUTSIDE,
 	INSIDE,
@@ -154,6 +162,12 @@ static __always_inline bool strays(void)
 	struct host *host = host_state();
 
 	return host && host->strays;
+}
+
+/* bring adds to L what an event other than an exec would bring in. */
+static __always_inline void bring(struct act *act, u64 labels)
+{
+	act->labels |= labels & ~act->cleared;
 }
 
 /* count_starved counts an operation that is refused for want of memory. */
@@ -190,6 +204,7 @@ static __always_inline enum membership enter(struct act *act)
 	act->generation = process->generation;
 	act->labels = process->labels;
 	act->lineage = process->lineage;
+	act->cleared = process->cleared;
 	act->flags = process->flags;
 	scope = scope_at(act->slot);
 	if (!scope || scope->generation != act->generation)

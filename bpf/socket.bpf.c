@@ -5,6 +5,7 @@
 /* Sockets: connections and datagrams to addresses and to Unix sockets. */
 
 #define AF_UNSPEC 0
+#define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
 
@@ -13,7 +14,7 @@ static __always_inline void reach(struct act *act, u32 row, u32 op)
 {
 	/* A peer without a name here has no source's either. */
 	if (row != ROW_UNKNOWN)
-		act->labels |= row_sources(act->image, row);
+		bring(act, row_sources(act->image, row));
 	decide(act, row, op, ARGS_NONE);
 	if (!denied(act))
 		gain(act, act->labels);
@@ -34,6 +35,7 @@ static __always_inline void judge_address(struct act *act, struct address *addre
 
 /* In network order, as a little-endian machine reads it. */
 #define LOOPBACK 0x0100007fU
+#define bpf_htons(port) __builtin_bswap16(port)
 #define MAPPED_PREFIX 0xffff0000ULL /* ::ffff:0:0, its second half */
 
 static __always_inline void map_v4(struct address *to, u32 address, u16 port)
@@ -184,26 +186,23 @@ static __always_inline bool on_socket_write(struct file *file)
 
 #define UNIX_NAME_SIZE 108 /* sun_path */
 
-/* abstract_row takes a Unix socket's abstract name as "@" and the name, with "@" for
- * every further NUL, and makes it the record's object. */
-__noinline u32 abstract_row(struct act *act, u64 from)
+/* abstract_row takes the LENGTH bytes of a Unix socket's abstract name, NUL first, as
+ * "@" and the name, with "@" for every further NUL, and makes it the record's object. */
+__noinline u32 abstract_row(struct act *act, u64 name, u64 length)
 {
-	struct unix_address *address = (void *)from;
 	struct scratch *scratch;
 	struct output *output;
-	u64 length;
 
 	if (!act)
 		return ROW_UNKNOWN;
 	scratch = scratch_at(act->scratch);
 	if (!scratch)
 		return ROW_UNKNOWN;
-	length = BPF_CORE_READ(address, len) - 2;
 	BOUND(length, 127);
 	if (length > UNIX_NAME_SIZE)
 		length = UNIX_NAME_SIZE;
 	__builtin_memset(scratch->name, 0, sizeof(scratch->name));
-	bpf_probe_read_kernel(scratch->name, length, (void *)address->name + 2);
+	bpf_probe_read_kernel(scratch->name, length, (void *)name);
 	for (u32 i = 0; i < UNIX_NAME_SIZE; i++)
 		if (i < length && !scratch->name[i])
 			scratch->name[i] = '@';
@@ -233,7 +232,7 @@ static __always_inline void judge_unix(struct act *act, struct sock *peer, u32 o
 			act->object = render(act->scratch, mount_of((u64)dentry, 0), (u64)dentry);
 		row = path_row(act->image, act->scratch, act->object, START_UNIX);
 	} else if (address) {
-		row = abstract_row(act, (u64)address);
+		row = abstract_row(act, (u64)address->name + 2, BPF_CORE_READ(address, len) - 2);
 	} else {
 		return;
 	}
@@ -274,3 +273,90 @@ static __always_inline bool on_unix_may_send(struct socket *other)
 	return reach_unix(BPF_CORE_READ(other, sk), OP_SEND);
 }
 TWIN(unix_may_send, (struct socket * sock, struct socket *other), (other))
+
+/* bound is the address that a socket has. */
+static __always_inline void bound(struct address *to, struct sock *sk, u16 family)
+{
+	u16 port = bpf_htons(BPF_CORE_READ(sk, __sk_common.skc_num));
+
+	if (family == AF_INET) {
+		map_v4(to, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr), port);
+		return;
+	}
+	BPF_CORE_READ_INTO(&to->bytes, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8);
+	__builtin_memcpy(&to->bytes[16], &port, 2);
+}
+
+static __always_inline bool judge_bind(struct sock *sk, struct address *address, bool reported)
+{
+	struct act act = {};
+	bool refused;
+
+	if (!begin(&act, &refused))
+		return refused;
+	act.protocol = BPF_CORE_READ(sk, sk_protocol);
+	judge_address(&act, address, OP_BIND);
+	if (reported && !denied(&act))
+		act.effect = EFFECT_ALLOW;
+	return end(&act);
+}
+
+/* A Unix socket that gets a name in the file system is decided on where the name is
+ * made, which tells the whole path. */
+static __always_inline bool bind_unix(struct sockaddr *name, int length)
+{
+	struct act act = {};
+	bool refused;
+	u8 first = 1;
+
+	bpf_probe_read_kernel(&first, 1, (void *)name + 2);
+	if (length <= 3 || first)
+		return false;
+	if (!begin(&act, &refused))
+		return refused;
+	decide(&act, abstract_row(&act, number_of(name) + 2, length - 2), OP_BIND, ARGS_NONE);
+	return end(&act);
+}
+
+static __always_inline bool on_socket_bind(struct socket *sock, struct sockaddr *name, int length)
+{
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	struct address address = {};
+	struct {
+		u16 family, port;
+		u32 v4;
+		u64 v6[2];
+	} given = {};
+
+	if (bpf_probe_read_kernel(&given, sizeof(given), name))
+		return false;
+	/* As inet_bind reads it: AF_UNSPEC is AF_INET. */
+	if (given.family == AF_UNSPEC && BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET)
+		given.family = AF_INET;
+	if (given.family == AF_UNIX)
+		return bind_unix(name, length);
+	if (given.family == AF_INET) {
+		map_v4(&address, given.v4, given.port);
+	} else if (given.family == AF_INET6) {
+		__builtin_memcpy(address.bytes, given.v6, 16);
+		__builtin_memcpy(&address.bytes[16], &given.port, 2);
+	} else {
+		return false;
+	}
+	return judge_bind(sk, &address, false);
+}
+TWIN(socket_bind, (struct socket * sock, struct sockaddr *name, int length), (sock, name, length))
+
+/* The bind has been reported, if there was one: listening without takes a free port. */
+static __always_inline bool on_socket_listen(struct socket *sock)
+{
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct address address = {};
+
+	if (!is_inet(family))
+		return false;
+	bound(&address, sk, family);
+	return judge_bind(sk, &address, BPF_CORE_READ(sk, __sk_common.skc_num) != 0);
+}
+TWIN(socket_listen, (struct socket * sock, int backlog), (sock))

@@ -32,6 +32,7 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 	child->id = __sync_fetch_and_add(&host->next_process, 1) + 1;
 	child->labels = process->labels;
 	child->lineage = process->lineage;
+	child->cleared = process->cleared;
 	child->scope = process->scope;
 	child->flags = process->flags;
 	if (process->ancestors[MAX_ANCESTORS - 1])
@@ -53,13 +54,20 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct process *from, *to;
+	struct scope *scope;
+	struct image *head;
 
 	if (!marked() && !strays())
 		return 0;
 	from = process_of(parent);
 	to = process_of(child);
-	if (from && to && from != to)
-		__sync_fetch_and_or(&to->labels, from->labels);
+	if (!from || !to || from == to)
+		return 0;
+	__sync_fetch_and_or(&to->labels, from->labels);
+	scope = scope_at(to->scope);
+	head = scope ? image_at(scope->image) : NULL;
+	if (head && head->integrity)
+		__sync_fetch_and_and(&to->labels, from->labels | ~head->integrity);
 	return 0;
 }
 

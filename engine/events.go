@@ -67,6 +67,10 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		Because:   rec.Reason,
 		Process:   feedbackProcess(rec.Process, rec.PID, rec.Comm),
 	}
+	if d, ok := s.defaultOf(rec.Default); ok {
+		item.Clause, item.ClausePosition = d.Text, d.Pos
+		item.Because = "no allow clause of the policy matches, and without one `" + d.Text + "` holds"
+	}
 	if rule, clause, ok := s.clause(rec.Clause); ok {
 		item.Rule, item.Because = rule.Name, rule.Because
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos

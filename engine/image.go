@@ -103,6 +103,15 @@ func (c *images) release(img *image) {
 	}
 }
 
+// defaultNumbers lists, for each default of the image, its number in the program.
+func (img *image) defaultNumbers() []int {
+	numbers := make([]int, len(img.tables.Defaults))
+	for i, d := range img.tables.Defaults {
+		numbers[i] = d.Default
+	}
+	return numbers
+}
+
 // clauseNumbers lists, for each clause of the image, its number in the program.
 func (img *image) clauseNumbers() []int {
 	numbers := make([]int, len(img.tables.Clauses))

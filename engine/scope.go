@@ -97,6 +97,19 @@ func (s *scope) clause(number int) (ir.Rule, ir.Clause, bool) {
 	return s.program.Rules[clause.Rule], clause, true
 }
 
+// defaultOf is a default of the program, by the image's number.
+func (s *scope) defaultOf(number int) (ir.Default, bool) {
+	numbers := s.now().Defaults
+	if number < 0 || number >= len(numbers) {
+		return ir.Default{}, false
+	}
+	number = numbers[number]
+	if number < 0 || number >= len(s.program.Defaults) {
+		return ir.Default{}, false
+	}
+	return s.program.Defaults[number], true
+}
+
 // labelNames lists the names of a label set.
 func (s *scope) labelNames(set uint64) []string {
 	var names []string

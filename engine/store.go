@@ -41,7 +41,9 @@ type record struct {
 	// Clauses maps the installed image's clause numbers to the program's. A
 	// newer daemon's compiler may number them otherwise.
 	Clauses []int
-	Layers  []layer
+	// Defaults is the same of the defaults.
+	Defaults []int
+	Layers   []layer
 	// Warnings are sentences on the policy and the container, from who prepared it.
 	Warnings []string
 	Prepared time.Time

@@ -16,22 +16,24 @@ import (
 func TestUnenforcedProgramsAreRefused(t *testing.T) {
 	images := &images{compile: policy.CompileProgram}
 	for text, refused := range map[string]bool{
-		"policy: |\n  default block exec\n":                                                                      true,
-		"policy: |\n  rule r:\n    allow exec \"x\"\n":                                                           true,
+		"policy: |\n  default block exec\n":                                                                      false,
+		"policy: |\n  rule r:\n    allow exec \"x\"\n":                                                           false,
 		"policy: |\n  rule r:\n    ask exec \"x\"\n":                                                             true,
 		"policy: |\n  rule r:\n    ask hold 5m write \"/x\"\n":                                                   true,
-		"policy: |\n  rule r:\n    block bind any\n":                                                             true,
+		"policy: |\n  rule r:\n    block bind any\n":                                                             false,
 		"policy: |\n  rule r:\n    block recv any\n":                                                             true,
 		"policy: |\n  rule r:\n    block connect \"github.com\"\n":                                               true,
 		"policy: |\n  rule r:\n    block connect any unless target \"*.github.com\"\n":                           true,
-		"policy: |\n  rule r:\n    block exec any unless target modified\n":                                      true,
-		"policy: |\n  rule r:\n    block write any unless target not modified\n":                                 true,
-		"policy: |\n  source A = exec \"a\"\n  declassify A by exec \"b\"\n  rule r:\n    block exec any if A\n": true,
-		"policy: |\n  endorse A by exec \"b\"\n  rule r:\n    block exec any if A\n":                             true,
+		"policy: |\n  rule r:\n    block exec any unless target modified\n":                                      false,
+		"policy: |\n  rule r:\n    block write any unless target not modified\n":                                 false,
+		"policy: |\n  source A = exec \"a\"\n  declassify A by exec \"b\"\n  rule r:\n    block exec any if A\n": false,
+		"policy: |\n  endorse A by exec \"b\"\n  rule r:\n    block exec any if A\n":                             false,
 		"policy: |\n  source A = endpoint \"a.b\"\n  rule r:\n    block exec any if A\n":                         true,
-		"protect: [/x]\n":                              true,
-		"feedback: {stderr: true}\n":                   true,
-		"policy: |\n  rule r:\n    block exec \"x\"\n": false,
+		"policy: |\n  default ask exec\n":                                                                        true,
+		"policy: |\n  default block recv\n":                                                                      true,
+		"protect: [/x]\n":                                                                                        true,
+		"feedback: {stderr: true}\n":                                                                             true,
+		"policy: |\n  rule r:\n    block exec \"x\"\n":                                                           false,
 	} {
 		p, err := policy.Compile([]policy.Document{{Name: "p", Text: []byte("version: 1\n" + text)}}, policy.Options{Workspace: "/w"})
 		if err != nil {

@@ -24,18 +24,13 @@ func Unenforced(p *ir.Program) diag.List {
 		u.clause(&p.Clauses[i])
 	}
 	for _, d := range p.Defaults {
-		u.add(d.Pos, d.Text, "default")
-	}
-	for _, t := range p.Transforms {
-		what := "declassify"
-		if t.Endorse {
-			what = "endorse"
-		}
-		u.add(t.Pos, t.Text, what)
-	}
-	for _, l := range p.Labels {
-		if l.Integrity && len(p.Transforms) == 0 {
-			u.add("", l.Name, "integrity labels")
+		switch {
+		case d.Effect == ir.Ask || d.Hold != 0:
+			u.add(d.Pos, d.Text, "a default that asks")
+		case d.Op == ir.Recv:
+			u.add(d.Pos, d.Text, "a default of recv")
+		case d.Op >= ir.NumOps || d.Effect > ir.Kill:
+			u.add(d.Pos, d.Text, "this default")
 		}
 	}
 	for _, s := range p.Sources {
@@ -74,9 +69,7 @@ type unenforced struct{ list diag.List }
 
 func (u *unenforced) clause(c *ir.Clause) {
 	switch c.Effect {
-	case ir.Notify, ir.Block, ir.Kill:
-	case ir.Allow:
-		u.add(c.Pos, c.Text, "the effect allow")
+	case ir.Allow, ir.Notify, ir.Block, ir.Kill:
 	case ir.Ask:
 		u.add(c.Pos, c.Text, "the effect ask")
 	default:
@@ -86,9 +79,7 @@ func (u *unenforced) clause(c *ir.Clause) {
 		u.add(c.Pos, c.Text, "ask hold")
 	}
 	switch c.Op {
-	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send:
-	case ir.Bind:
-		u.add(c.Pos, c.Text, "clauses on bind")
+	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send, ir.Bind:
 	case ir.Recv:
 		u.add(c.Pos, c.Text, "clauses on recv")
 	default:
@@ -100,9 +91,6 @@ func (u *unenforced) clause(c *ir.Clause) {
 	}
 	if host {
 		u.add(c.Pos, c.Text, "host names in endpoint patterns")
-	}
-	if c.Unless.Modified || c.Unless.NotModified {
-		u.add(c.Pos, c.Text, "the condition target modified")
 	}
 }
 

@@ -21,19 +21,12 @@ func unenforcedTexts() map[string][]string {
 		return "policy: |\n  rule r:\n    " + strings.Join(clauses, "\n    ") + "\n"
 	}
 	return map[string][]string{
-		"the effect allow": {rule(`allow exec "x"`)},
-		"the effect ask":   {rule(`ask exec "x"`), rule(`ask hold 5m write "x"`), rule(`ask read "x"`), rule(`ask connect any`)},
-		"clauses on bind":  {rule(`block bind any`), rule(`notify bind "*:80"`)},
-		"clauses on recv":  {rule(`block recv any`), rule(`kill recv "10."`)},
-		"default":          {"policy: |\n  default block exec\n", "policy: |\n  default notify connect\n", "policy: |\n  default ask hold 1m open\n"},
-		"declassify":       {"policy: |\n  source A = exec \"a\"\n  declassify A by exec \"b\"\n  rule r:\n    block exec \"x\" if A\n"},
-		"endorse":          {"policy: |\n  endorse A by exec \"b\"\n  rule r:\n    block exec \"x\" if not A\n"},
-		"protect":          {"protect: [x]\n", "protect: [{path: x, if: A}]\npolicy: |\n  source A = exec \"a\"\n"},
-		"feedback.stderr":  {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
-		"the condition target modified": {
-			rule(`block exec any unless target modified`), rule(`block write any unless target not modified`),
-			rule(`block read any unless target "x" or target modified`),
-		},
+		"the effect ask":      {rule(`ask exec "x"`), rule(`ask hold 5m write "x"`), rule(`ask read "x"`), rule(`ask connect any`)},
+		"clauses on recv":     {rule(`block recv any`), rule(`kill recv "10."`)},
+		"a default that asks": {"policy: |\n  default ask exec\n", "policy: |\n  default ask hold 1m open\n"},
+		"a default of recv":   {"policy: |\n  default block recv\n"},
+		"protect":             {"protect: [x]\n", "protect: [{path: x, if: A}]\npolicy: |\n  source A = exec \"a\"\n"},
+		"feedback.stderr":     {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
 		"host names in endpoint patterns": {
 			rule(`block connect "github.com"`), rule(`block send "*.github.com:443"`), rule(`block connect any unless target not "a.b"`),
 			"policy: |\n  source A = endpoint \"a.b\"\n  rule r:\n    block exec \"x\" if A\n",
@@ -80,9 +73,8 @@ func TestForgedPrograms(t *testing.T) {
 		return p.Program
 	}
 	for name, spoil := range map[string]func(*ir.Program){
-		"integrity": func(p *ir.Program) { p.Labels[0].Integrity = true },
-		"hold":      func(p *ir.Program) { p.Clauses[0].Hold = time.Second },
-		"position":  func(p *ir.Program) { p.Clauses[0].Effect, p.Clauses[0].Pos = ir.Ask, ":::-1:99999999999999999999" },
+		"hold":     func(p *ir.Program) { p.Clauses[0].Hold = time.Second },
+		"position": func(p *ir.Program) { p.Clauses[0].Effect, p.Clauses[0].Pos = ir.Ask, ":::-1:99999999999999999999" },
 		"target": func(p *ir.Program) {
 			p.Clauses[0].Unless.Targets = []ir.Target{{Pattern: ir.Pattern{Kind: ir.Endpoint, Host: true, Text: "a"}}}
 		},
@@ -100,13 +92,13 @@ func TestForgedPrograms(t *testing.T) {
 		p := valid()
 		p.Clauses[0].Effect = ir.Effect(n)
 		_, err := CompileProgram(p)
-		if enforced := p.Clauses[0].Effect == ir.Notify || p.Clauses[0].Effect == ir.Block || p.Clauses[0].Effect == ir.Kill; (err == nil) != enforced {
+		if enforced := p.Clauses[0].Effect <= ir.Kill && p.Clauses[0].Effect != ir.Ask; (err == nil) != enforced {
 			t.Errorf("effect %d: err = %v", n, err)
 		}
 		p = valid()
 		p.Clauses[0].Op = ir.Op(n)
 		list := Unenforced(p)
-		if enforced := p.Clauses[0].Op < ir.NumOps && p.Clauses[0].Op != ir.Bind && p.Clauses[0].Op != ir.Recv; (len(list) == 0) != enforced {
+		if enforced := p.Clauses[0].Op < ir.NumOps && p.Clauses[0].Op != ir.Recv; (len(list) == 0) != enforced {
 			t.Errorf("operation %d: %v", n, list)
 		}
 	}

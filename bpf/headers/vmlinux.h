@@ -85,6 +85,7 @@ struct inode {
 	u16 i_mode;
 	unsigned long i_ino;
 	u32 i_generation;
+	u32 i_rdev;
 	unsigned int i_nlink;
 	struct super_block *i_sb;
 };
@@ -237,8 +238,10 @@ struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
+	u16 skc_num;
 	u16 skc_family;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sock {

@@ -153,6 +153,15 @@ func (s *actorState) step(args []string) error {
 		return crowd(args)
 	case "dial":
 		return s.dial(args[0], args[1])
+	case "listen":
+		return listen(args[0], args[1])
+	case "listenunbound":
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Listen(fd, 1)
 	case "mapped":
 		return connectMapped(args[0])
 	case "say":
@@ -177,6 +186,22 @@ func (s *actorState) dial(network, address string) error {
 	conn, err := net.Dial(network, address)
 	if err == nil {
 		s.conn = conn
+	}
+	return err
+}
+
+// listen takes an address for a moment.
+func listen(network, address string) error {
+	if network == "udp" {
+		conn, err := net.ListenPacket(network, address)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}
+	listener, err := net.Listen(network, address)
+	if err == nil {
+		err = listener.Close()
 	}
 	return err
 }

@@ -142,6 +142,13 @@ rule a:
   notify connect "@loopback"
   block connect "[2001:db8::]:443"
   block connect "unix:/run/*.sock"
+default block write
+default kill read
+default notify exec
+rule b:
+  allow write "/a/**" if T
+  allow read "/a/**" unless lineage-includes exec "m"
+  allow read "/b/**" if S
 `
 
 func seed(t testing.TB) *rand.Rand {
@@ -211,13 +218,27 @@ func TestDecisionsAsInGo(t *testing.T) {
 }
 
 func decideInGo(image *dfa.Image, q bpf.CheckerQuery) (effect, clause uint32) {
-	for _, index := range image.Rows[q.Row].Clauses[q.Op] {
+	matches := func(index uint16) bool {
 		candidate := image.Clauses[index]
-		matches := q.Labels&candidate.All == candidate.All && q.Labels&candidate.None == 0 &&
+		return q.Labels&candidate.All == candidate.All && q.Labels&candidate.None == 0 &&
 			q.Lineage&candidate.UnlessLineage == 0 && candidate.Arg < 0 &&
 			(candidate.Target < 0 || q.Targets>>candidate.Target&1 == 0)
-		if matches && uint32(candidate.Effect) > effect {
-			effect, clause = uint32(candidate.Effect), uint32(index)
+	}
+	row := image.Rows[q.Row]
+	for _, index := range row.Clauses[q.Op] {
+		if e := uint32(image.Clauses[index].Effect); matches(index) && e > effect {
+			effect, clause = e, uint32(index)
+		}
+	}
+	var lifted uint64
+	for _, index := range row.Allows[q.Op] {
+		if matches(index) {
+			lifted |= image.Clauses[index].Lifts
+		}
+	}
+	for i, d := range image.Defaults {
+		if d.Op == ir.Op(q.Op) && lifted>>i&1 == 0 && uint32(d.Effect) > effect {
+			effect, clause = uint32(d.Effect), uint32(i)
 		}
 	}
 	return effect, clause

@@ -38,11 +38,15 @@ func encode(image *dfa.Image) (*tables, error) {
 		return nil, fmt.Errorf("encode the policy: the engine does not enforce %s", what)
 	}
 	t := &tables{head: bpf.EnforcerImage{
-		FdOps:    descriptorOps(image),
-		Marks:    number(marks(image)),
-		Labels:   image.Labels,
-		ArgWords: uint32(image.ArgWords),
+		FdOps:     descriptorOps(image),
+		Marks:     number(marks(image)),
+		Labels:    keptLabels(image),
+		Integrity: image.Integrity,
+		ArgWords:  uint32(image.ArgWords),
 	}}
+	if err := t.encodeDefaults(image); err != nil {
+		return nil, err
+	}
 	if image.ArgWords > len(t.head.ArgStart) || len(image.ArgStart) > len(t.head.ArgStart) {
 		return nil, fmt.Errorf("encode the policy: %d argv positions, the engine holds %d",
 			image.ArgWords*64, bpf.EnforcerLimitsLIMIT_ARG_POSITIONS)
@@ -74,31 +78,49 @@ func unenforced(image *dfa.Image) string {
 	switch {
 	case len(image.More) > 0:
 		return "policies of more than one automaton"
-	case len(image.Defaults) > 0:
-		return "defaults"
 	case len(image.Protects) > 0:
 		return "protected paths"
-	case image.Integrity != 0:
-		return "endorse"
-	}
-	for i := range image.Clauses {
-		if effect := image.Clauses[i].Effect; effect == ir.Allow || effect == ir.Ask {
-			return "allow and ask"
-		}
-		if image.Clauses[i].UnlessModified || image.Clauses[i].UnlessUnmodified {
-			return "target modified"
-		}
-	}
-	for i := range image.Rows {
-		row := &image.Rows[i]
-		if row.Declassify|row.Endorse != 0 {
-			return "declassify and endorse"
-		}
-		if len(row.Clauses[ir.Bind])+len(row.Clauses[ir.Recv]) > 0 {
-			return "bind and recv"
-		}
+	case slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return c.Effect == ir.Ask }),
+		slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return d.Effect == ir.Ask }):
+		return "ask"
+	case slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return d.Op == ir.Recv }),
+		slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return len(r.Clauses[ir.Recv])+len(r.Allows[ir.Recv]) > 0 }):
+		return "recv"
 	}
 	return ""
+}
+
+// keptLabels are those that are kept of files: what some clause tests, and where
+// labels of integrity are lost by a flow, every label.
+func keptLabels(image *dfa.Image) uint64 {
+	kept := image.Labels
+	if image.Integrity != 0 {
+		for i := range image.Rows {
+			kept |= image.Rows[i].Sources | image.Rows[i].ExecSources
+		}
+	}
+	return kept
+}
+
+func (t *tables) encodeDefaults(image *dfa.Image) error {
+	if len(image.Defaults) > len(t.head.DefaultEffects) {
+		return fmt.Errorf("encode the policy: %d defaults, the engine holds %d", len(image.Defaults), len(t.head.DefaultEffects))
+	}
+	for i, d := range image.Defaults {
+		t.head.DefaultEffects[i] = uint8(d.Effect)
+		for _, op := range defaultOps(d) {
+			t.head.Defaults[op] |= 1 << i
+		}
+	}
+	return nil
+}
+
+// defaultOps are the operations that a default holds for: what is connected is sent to.
+func defaultOps(d dfa.Default) []ir.Op {
+	if d.Op == ir.Connect {
+		return []ir.Op{ir.Connect, ir.Send}
+	}
+	return []ir.Op{d.Op}
 }
 
 func (t *tables) encodeStates(image *dfa.Image, states int) error {
@@ -128,6 +150,13 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 		Arg:           int32(clause.Arg),
 		Target:        int16(clause.Target),
 		Effect:        uint8(clause.Effect),
+		Lifts:         clause.Lifts,
+	}
+	if clause.UnlessModified {
+		encoded.UnlessModified |= 1 << modifiedYes
+	}
+	if clause.UnlessUnmodified {
+		encoded.UnlessModified |= 1 << modifiedNo
 	}
 	encoded.Any = uint8(number(clause.Any))
 	if len(clause.UnlessGates) > len(encoded.UnlessGates) {
@@ -142,10 +171,13 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 
 func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
 	encoded := bpf.EnforcerRow{
-		Sources:     row.Sources,
-		ExecSources: row.ExecSources,
+		Sources:     row.Sources &^ image.Integrity,
+		ExecSources: row.ExecSources &^ image.Integrity,
 		Lineage:     row.Lineage,
 		Targets:     row.Targets,
+		Declassify:  row.Declassify,
+		Endorse:     row.Endorse,
+		Modified:    number(asksForModified(image, row)),
 	}
 	if len(row.Tokens) > 0 {
 		var set bpf.EnforcerArgSet
@@ -154,10 +186,11 @@ func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
 		t.tokens = append(t.tokens, set)
 	}
 	for op := ir.Op(0); op < ir.NumOps; op++ {
-		encoded.Clauses[op] = bpf.EnforcerRange{First: uint32(len(t.candidates)), Count: uint32(len(row.Clauses[op]))}
-		for _, clause := range row.Clauses[op] {
-			t.candidates = append(t.candidates, uint32(clause))
+		if t.head.Defaults[op] != 0 {
+			encoded.DefaultOps |= 1 << op
 		}
+		encoded.Clauses[op] = t.list(row.Clauses[op])
+		encoded.Allows[op] = t.list(row.Allows[op])
 		encoded.Gates[op] = bpf.EnforcerRange{First: uint32(len(t.gateRefs)), Count: uint32(len(row.Gates[op]))}
 		for _, ref := range row.Gates[op] {
 			t.gateRefs = append(t.gateRefs, encodeGateRef(ref))
@@ -165,6 +198,30 @@ func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
 	}
 	encoded.ExecArgs = number(execLooksAtArgs(image, row))
 	t.rows = append(t.rows, encoded)
+}
+
+func (t *tables) list(clauses []uint16) bpf.EnforcerRange {
+	first := len(t.candidates)
+	for _, clause := range clauses {
+		t.candidates = append(t.candidates, uint32(clause))
+	}
+	return bpf.EnforcerRange{First: uint32(first), Count: uint32(len(clauses))}
+}
+
+// candidates are the indexes of all clauses that a row lists for an operation.
+func candidates(row *dfa.Row, op ir.Op) []uint16 {
+	return slices.Concat(row.Clauses[op], row.Allows[op])
+}
+
+func asksForModified(image *dfa.Image, row *dfa.Row) bool {
+	for op := ir.Op(0); op < ir.NumOps; op++ {
+		for _, index := range candidates(row, op) {
+			if c := &image.Clauses[index]; c.UnlessModified || c.UnlessUnmodified {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func encodeGateRef(ref dfa.GateRef) bpf.EnforcerGateRef {
@@ -185,9 +242,9 @@ func number(b bool) uint32 {
 // changed, and those that move gates.
 func descriptorOps(image *dfa.Image) uint32 {
 	changing := func(row *dfa.Row, op ir.Op) bool {
-		for _, index := range row.Clauses[op] {
+		for _, index := range candidates(row, op) {
 			clause := &image.Clauses[index]
-			if clause.All|clause.None != 0 || len(clause.UnlessGates) > 0 {
+			if clause.All|clause.None != 0 || len(clause.UnlessGates) > 0 || clause.UnlessModified || clause.UnlessUnmodified {
 				return true
 			}
 		}
@@ -207,12 +264,12 @@ func descriptorOps(image *dfa.Image) uint32 {
 	return ops
 }
 
-// marks tells whether it matters if a program was changed inside the scope: it then
-// arms no gate and is no lineage.
+// marks tells whether it matters if a file was changed inside the scope: a program
+// then arms no gate, is no lineage and transforms nothing, and clauses can ask.
 func marks(image *dfa.Image) bool {
 	for i := range image.Rows {
 		row := &image.Rows[i]
-		if row.Lineage != 0 || slices.ContainsFunc(row.Gates[ir.Exec], func(ref dfa.GateRef) bool { return ref.Arm }) {
+		if row.Lineage|row.Declassify|row.Endorse != 0 || asksForModified(image, row) || slices.ContainsFunc(row.Gates[ir.Exec], func(ref dfa.GateRef) bool { return ref.Arm }) {
 			return true
 		}
 	}
@@ -220,7 +277,7 @@ func marks(image *dfa.Image) bool {
 }
 
 func execLooksAtArgs(image *dfa.Image, row *dfa.Row) bool {
-	for _, clause := range row.Clauses[ir.Exec] {
+	for _, clause := range candidates(row, ir.Exec) {
 		if image.Clauses[clause].Arg >= 0 {
 			return true
 		}

@@ -27,6 +27,7 @@ const (
 	needFlow                     // every read and write
 	needMaps                     // code that is mapped
 	needFiles                    // something is remembered of files
+	needBinds                    // addresses that are listened on
 )
 
 // hook is one place where a program is attached: the names of its programs are
@@ -72,6 +73,8 @@ func hooks() []hook {
 		{name: "socket_connect", need: needSockets},
 		{name: "unix_stream_connect", need: needSockets},
 		{name: "unix_may_send", need: needSends},
+		{name: "socket_bind", need: needBinds},
+		{name: "socket_listen", need: needBinds},
 		{name: "socket_sendmsg", need: needSends},
 		{name: "inode_free_security", need: needFlow | needFiles},
 		{name: "file_permission", need: needFlow},
@@ -116,12 +119,10 @@ func (h hook) target(tier Tier) string {
 func needs(image *dfa.Image) need {
 	result := needAlways
 	listed := func(op ir.Op) bool {
-		for i := range image.Rows {
-			if len(image.Rows[i].Clauses[op])+len(image.Rows[i].Gates[op]) > 0 {
-				return true
-			}
+		if slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return slices.Contains(defaultOps(d), op) }) {
+			return true
 		}
-		return false
+		return slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return len(r.Clauses[op])+len(r.Gates[op]) > 0 })
 	}
 	var fileSources bool
 	for i := range image.Rows {
@@ -135,6 +136,9 @@ func needs(image *dfa.Image) need {
 	}
 	if listed(ir.Send) {
 		result |= needSends
+	}
+	if listed(ir.Bind) {
+		result |= needBinds | needNames // Unix sockets are files
 	}
 	if slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
 		result |= needMaps

@@ -19,7 +19,8 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// Values of the enums record_kind, object_kind and process_flag in abi.h.
+// Values of the enums record_kind, object_kind, process_flag, reason and modified in
+// abi.h.
 const (
 	processSetup  = 1
 	processDeep   = 2
@@ -27,6 +28,9 @@ const (
 	objectPath    = 1
 	objectAddress = 2
 	objectUnix    = 3
+	reasonDefault = 6 // no clause, but a default decided
+	modifiedYes   = 1
+	modifiedNo    = 2
 )
 
 // Records reads what the programs report, until the context ends. Only one call at
@@ -103,7 +107,10 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Deep: raw.Flags&processDeep != 0, Labels: raw.Labels,
 		Ancestors: ancestors(raw.Ancestors[:]),
 	}
-	if record.Reason = reasonText(raw.Reason); record.Reason != "" {
+	switch record.Default, record.Reason = -1, reasonText(raw.Reason); {
+	case raw.Reason == reasonDefault:
+		record.Default, record.Clause = record.Clause, -1
+	case record.Reason != "":
 		record.Clause = -1
 	}
 	return record, raw.Row, nil
@@ -158,7 +165,7 @@ func objectText(kind uint8, object []byte, protocol uint8) string {
 // reasonText explains the decisions that no clause made (enum reason).
 func reasonText(reason uint8) string {
 	switch reason {
-	case 0:
+	case 0, reasonDefault:
 		return ""
 	case 1:
 		return "the process's scope was closed"

@@ -75,9 +75,10 @@ type Record struct {
 	Effect ir.Effect
 	Op     ir.Op
 	// Clause is the index in dfa.Image.Clauses of the deciding clause; -1 for
-	// a decision of the engine's own, which Reason explains.
-	Clause int
-	Reason string
+	// a decision of a default, or of the engine's own, which Reason explains.
+	Clause  int
+	Default int // index in dfa.Image.Defaults, or -1
+	Reason  string
 	// Object is the path, address or socket name, as the container sees it.
 	Object string
 	Args   []string // argv of an exec, bounded

@@ -165,6 +165,9 @@ func (b *builder) elements(p ir.Pattern, named bool) (out [Host + 1][][]pattern.
 		}
 	default:
 		out[Path], _ = pattern.Glob(p.Text, pattern.Path)
+		if p.Kind == ir.File {
+			out[Device] = devices(p.Text)
+		}
 	}
 	return out
 }

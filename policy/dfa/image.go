@@ -26,6 +26,10 @@ const (
 	Address
 	// Unix: the path of a Unix socket, or @ and the abstract name.
 	Unix
+	// Device: the path of a terminal or of a device like /dev/null, which is no
+	// object of file rules. Only alternatives of patterns that name it literally are
+	// live, and no default holds.
+	Device
 	NumStarts
 	// Host: NAME:PORT of a host that is known by its name, in lower case. Its entry
 	// is Image.Host. Patterns of names are live, and any.

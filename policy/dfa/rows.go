@@ -114,7 +114,7 @@ func (b *builder) objectRow(in input, set []int32) Row {
 			r.Endorse |= u.endorse
 		}
 		for _, g := range u.gates {
-			if kind == Path || !g.ref.Arm {
+			if kind == Path || kind == Device || !g.ref.Arm {
 				r.Gates[g.op] = append(r.Gates[g.op], g.ref)
 			}
 		}

@@ -124,10 +124,27 @@ func files(alternatives []string, workspace string) (string, bool, error) {
 	return joined(out), relative, nil
 }
 
-// escape makes a glob that matches a path literally.
 // Literal is the glob that matches a path and nothing else.
 func Literal(path string) string { return escape(path) }
 
+// Unescaped returns the one path that a glob without braces matches, if it is one.
+func Unescaped(glob string) (path string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch glob[i] {
+		case '*', '?', '[':
+			return "", false
+		case '\\':
+			if i++; i == len(glob) {
+				return "", false
+			}
+		}
+		b.WriteByte(glob[i])
+	}
+	return b.String(), true
+}
+
+// escape makes a glob that matches a path literally.
 func escape(path string) string {
 	var b strings.Builder
 	for i := range len(path) {
