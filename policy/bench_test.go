@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-	"time"
 )
 
 // largePolicy has n rules with a glob each: directories, suffixes below
@@ -31,8 +30,8 @@ func largePolicy(shape string, n int) []byte {
 	return block(lines...)
 }
 
-// TestLargePolicies: 4,000 rules with 4,000 globs compile within 2 s and 300 MiB.
-// What is allocated in all bounds what is in use at any time.
+// TestLargePolicies: 4,000 rules with 4,000 globs compile within 300 MiB. What is
+// allocated in all bounds what is in use at any time. BenchmarkCompile tells the time.
 func TestLargePolicies(t *testing.T) {
 	for _, shape := range []string{"directories", "suffixes", "names", "mixed"} {
 		t.Run(shape, func(t *testing.T) {
@@ -44,7 +43,7 @@ func TestLargePolicies(t *testing.T) {
 			took := cpuTime() - start
 			runtime.ReadMemStats(&after)
 			allocated := (after.TotalAlloc - before.TotalAlloc) >> 20
-			if took > 2*time.Second || allocated > 300 {
+			if took > hangs || allocated > 300 {
 				t.Errorf("%v, %d MiB", took, allocated)
 			}
 			t.Logf("%v, %d MiB allocated, %d states", took, allocated, len(p.Image.RowOf))
