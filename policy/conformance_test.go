@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/model"
 )
 
 // later lists the conformance cases that need what the engine does not enforce
@@ -20,98 +21,69 @@ var later = map[string]string{
 	"ask-is-weaker-than-block": "the effect ask",
 }
 
-// conformanceCase is one case of cases.txt.
-type conformanceCase struct {
-	name, policy, yaml, workspace string
-	trace                         []string
+// caseFiles are all that are acted out on an image, with how many cases they have
+// at least.
+var caseFiles = map[string]int{
+	"testdata/conformance/cases.txt": 28, "testdata/conformance/dialect.txt": 19, "model/testdata/cases.txt": 40,
+	"model/testdata/found.txt": 13,
 }
 
-// document returns the case as a policy file.
-func (c conformanceCase) document() Document {
-	text := c.yaml
-	if text == "" {
-		text = "version: 1\n"
-		if c.workspace != "" {
-			text += "workspace: " + c.workspace + "\n"
-		}
-		text += "policy: |\n" + c.policy
-	}
-	return Document{Name: c.name, Text: []byte(text), Layer: Container}
-}
-
-func parseCases(t *testing.T, text string) []conformanceCase {
+func readCases(t testing.TB, file string) []model.Case {
 	t.Helper()
-	var out []conformanceCase
-	section := ""
-	for _, line := range strings.Split(text, "\n") {
-		key, rest, _ := strings.Cut(line, ":")
-		switch {
-		case strings.HasPrefix(line, "== "):
-			out = append(out, conformanceCase{name: strings.Fields(line)[1]})
-			section = ""
-		case len(out) == 0 || strings.TrimSpace(line) == "":
-		case line[0] != ' ':
-			section = key
-			if key == "workspace" {
-				out[len(out)-1].workspace = strings.TrimSpace(rest)
-			}
-		default:
-			c := &out[len(out)-1]
-			switch section {
-			case "policy":
-				c.policy += line + "\n"
-			case "yaml":
-				c.yaml += strings.TrimPrefix(line, "  ") + "\n"
-			case "trace":
-				c.trace = append(c.trace, strings.TrimSpace(line))
-			default:
-				t.Fatalf("line %q in section %q", line, section)
-			}
-		}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	cases, err := model.ParseCases(file, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
 }
 
 // TestConformance acts out the cases on the compiled image.
 func TestConformance(t *testing.T) {
-	var cases []conformanceCase
-	for _, name := range []string{"cases.txt", "dialect.txt"} {
-		text, err := os.ReadFile("testdata/conformance/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cases = append(cases, parseCases(t, string(text))...)
-	}
 	known := map[string]bool{}
-	for _, c := range cases {
-		known[c.name] = true
-		t.Run(c.name, func(t *testing.T) {
-			p, err := Compile([]Document{c.document()}, Options{Workspace: "/"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = Compile([]Document{c.document()}, Options{Workspace: "/", Enforce: true})
-			if feature, ok := later[c.name]; ok {
-				refusedByName(t, err, feature)
-			} else if err != nil {
-				t.Error(err)
-			}
-			world := newWorld(p)
-			for _, line := range c.trace {
-				step, want := parseStep(t, line)
-				if got := world.do(t, step); got != want {
-					t.Fatalf("%s\n\tgot %q, want %q", line, got, want)
+	for file, atLeast := range caseFiles {
+		cases := readCases(t, file)
+		if len(cases) < atLeast {
+			t.Errorf("%s: only %d cases", file, len(cases))
+		}
+		for _, c := range cases {
+			known[c.Name] = true
+			t.Run(c.Name, func(t *testing.T) {
+				docs := []Document{{Name: file, Text: c.Document(), Layer: Container}}
+				p, err := Compile(docs, Options{Workspace: "/"})
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-		})
+				if strings.HasPrefix(file, "testdata/conformance/") {
+					enforced(t, c.Name, docs)
+				}
+				w := newWorld(p)
+				for _, step := range c.Steps {
+					if got := w.do(step.Words); got != step.Want() {
+						t.Fatalf("%s:%d: %s\n\tgot %q, want %q", file, step.Line, step.Text, got, step.Want())
+					}
+				}
+			})
+		}
 	}
 	for name := range later {
 		if !known[name] {
 			t.Errorf("no case %q", name)
 		}
 	}
-	if len(cases) < 43 {
-		t.Errorf("only %d cases", len(cases))
+}
+
+// enforced wants of a case that it can be enforced, or is refused by name.
+func enforced(t *testing.T, name string, docs []Document) {
+	t.Helper()
+	_, err := Compile(docs, Options{Workspace: "/", Enforce: true})
+	if feature, ok := later[name]; ok {
+		refusedByName(t, err, feature)
+	} else if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -127,17 +99,4 @@ func refusedByName(t *testing.T, err error, feature string) {
 		}
 	}
 	t.Fatalf("%s is not refused by name: %v", feature, list)
-}
-
-// parseStep splits a line of a trace in the step and its verdict with the rule.
-func parseStep(t *testing.T, line string) (step []string, verdict string) {
-	t.Helper()
-	words := strings.Fields(line)
-	for n := len(words) - 1; n >= 2 && n >= len(words)-2; n-- {
-		switch words[n] {
-		case "ok", "notify", "ask", "block", "kill":
-			return words[:n], strings.Join(words[n:], " ")
-		}
-	}
-	return words, "ok" // exits have no verdict
 }

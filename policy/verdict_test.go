@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/ir"
@@ -15,6 +16,8 @@ import (
 type ruling struct {
 	effect ir.Effect
 	rule   string
+	order  int // in the program
+	asks   *ask
 }
 
 func (r ruling) String() string {
@@ -27,143 +30,354 @@ func (r ruling) String() string {
 	return r.effect.String() + " " + r.rule
 }
 
-// decide finds the strictest ruling on all events of an operation; when it does
-// not deny them, they reach the gates.
-func (w *world) decide(p *process, events ...event) string {
-	var best ruling
-	for _, e := range events {
-		for _, r := range []ruling{w.clauses(p, e), w.defaults(p, e), w.protects(p, e)} {
-			if r.effect > best.effect {
-				best = r
-			}
-		}
-	}
-	if best.effect < ir.Ask {
-		for _, e := range events {
-			w.gates(p, e)
-		}
-	}
-	return best.String()
+// judge collects what is said of an operation.
+type judge struct {
+	w       *world
+	p       *process
+	best    ruling
+	granted []*reply
 }
 
-func (w *world) clauses(p *process, e event) (best ruling) {
-	reached := w.reached(e.argv)
-	var seen []uint16 // in the row of the other key
-	for _, r := range e.rows {
+func (j *judge) hear(r ruling) {
+	if r.effect > j.best.effect || r.effect == j.best.effect && r.order < j.best.order {
+		j.best = r
+	}
+}
+
+// decide finds the strictest ruling on all events of an operation.
+func (w *world) decide(a *act) (ruling, []*reply) {
+	const last = 1 << 20
+	j := &judge{w: w, p: a.subject, best: ruling{order: last}}
+	if a.refused {
+		j.hear(ruling{effect: ir.Block, order: last})
+	}
+	for _, e := range a.events {
+		j.clauses(e)
+		j.defaults(e)
+		j.structure(e)
+	}
+	if a.moved != nil {
+		j.directory(a.moved, a.events)
+	}
+	return j.best, j.granted
+}
+
+func (j *judge) labels(e *event) uint64 {
+	in := e.in &^ j.w.img.Integrity
+	if e.op != ir.Exec {
+		in &^= j.p.program.clears
+	}
+	return j.p.labels | in
+}
+
+func (j *judge) clauses(e *event) {
+	rows := e.rows
+	if e.named != nil {
+		rows = append(slices.Clone(rows), e.named)
+	}
+	var seen []uint16
+	for _, r := range rows {
 		for _, i := range r.Clauses[e.op] {
-			c := &w.img.Clauses[i]
-			if slices.Contains(seen, i) || !w.matches(c, p, e, reached) {
-				continue
-			}
-			seen = append(seen, i)
-			found := ruling{c.Effect, w.rules[c.Rule].Name}
-			if c.Effect == ir.Ask {
-				found.effect = w.ask(found.rule, e)
-			}
-			if found.effect > best.effect {
-				best = found
+			if !slices.Contains(seen, i) && j.matches(&j.w.img.Clauses[i], e) {
+				seen = append(seen, i)
+				j.clause(&j.w.img.Clauses[i], e)
 			}
 		}
 	}
-	return best
 }
 
-// ask returns what has become of a request, which it makes if there is none.
-func (w *world) ask(rule string, e event) ir.Effect {
-	request := fmt.Sprint(rule, e.op, e.key, e.argv)
+func (j *judge) clause(c *dfa.Clause, e *event) {
+	r := ruling{effect: c.Effect, rule: j.w.rules[c.Rule].Name, order: c.Clause}
+	if c.Effect == ir.Ask {
+		r = j.asked(r, e, c.Hold)
+	}
+	j.hear(r)
+}
+
+// matches tells whether a candidate does.
+func (j *judge) matches(c *dfa.Clause, e *event) bool {
+	labels := j.labels(e)
+	reached := j.w.reached(e.argv)
+	targets := uint64(0)
+	for _, r := range e.rows {
+		targets |= r.Targets
+	}
 	switch {
-	case w.denied[request]:
-		return ir.Block
-	case w.granted[request] > 0:
-		w.granted[request]--
-		return ir.Allow
+	case e.mapped && (c.Any || c.Effect < ir.Ask),
+		e.inode != nil && e.known && (c.UnlessModified && e.inode.modified || c.UnlessUnmodified && !e.inode.modified),
+		c.Arg >= 0 && e.known && !e.mapped && !bit(reached, c.Arg),
+		c.Target >= 0 && targets>>c.Target&1 == 1:
+		return false
 	}
-	if !slices.Contains(w.open, request) {
-		w.open = append(w.open, request)
-	}
-	return ir.Ask
+	return j.holds(c, labels)
 }
 
-// defaults returns the strictest default that no allow clause lifts.
-func (w *world) defaults(p *process, e event) ruling {
+// holds tells of a clause what has nothing to do with the object.
+func (j *judge) holds(c *dfa.Clause, labels uint64) bool {
+	return labels&c.All == c.All && labels&c.None == 0 && j.p.lineage&c.UnlessLineage == 0 &&
+		!slices.ContainsFunc(c.UnlessGates, j.w.fresh)
+}
+
+// defaults hears the strictest default that no allow clause lifts.
+func (j *judge) defaults(e *event) {
+	if e.device || e.mapped {
+		return
+	}
 	lifted := uint64(0)
-	reached := w.reached(e.argv)
 	for _, r := range e.rows {
 		for _, i := range r.Allows[e.op] {
-			if c := &w.img.Clauses[i]; w.matches(c, p, e, reached) {
+			if c := &j.w.img.Clauses[i]; j.matches(c, e) {
 				lifted |= c.Lifts
 			}
 		}
 	}
-	for i, d := range w.img.Defaults {
-		if ir.Governs(d.Op, e.op) && lifted>>i&1 == 0 {
-			return ruling{effect: d.Effect}
+	j.unlifted(e, lifted)
+}
+
+func (j *judge) unlifted(e *event, lifted uint64) {
+	for i, d := range j.w.img.Defaults {
+		if !ir.Governs(d.Op, e.op) || lifted>>i&1 == 1 || d.Effect == ir.Allow {
+			continue
 		}
-	}
-	return ruling{}
-}
-
-func (w *world) protects(p *process, e event) ruling {
-	if e.op != ir.Write && e.op != ir.Append && e.op != ir.Unlink {
-		return ruling{}
-	}
-	for _, i := range e.rows[0].Protects {
-		if x := w.img.Protects[i]; p.labels&x.All == x.All && p.labels&x.None == 0 {
-			return ruling{effect: ir.Block}
+		r := ruling{effect: d.Effect, order: 1 << 19}
+		if d.Effect == ir.Ask {
+			r = j.asked(r, e, d.Hold)
 		}
+		j.hear(r)
 	}
-	return ruling{}
 }
 
-func (w *world) matches(c *dfa.Clause, p *process, e event, reached []uint64) bool {
-	labels := p.labels | e.in&^p.cleared&^w.img.Integrity
-	switch {
-	case c.UnlessModified && w.modified[e.key], c.UnlessUnmodified && !w.modified[e.key],
-		labels&c.All != c.All || labels&c.None != 0,
-		c.Arg >= 0 && reached[c.Arg/64]>>(c.Arg%64)&1 == 0,
-		p.lineage&c.UnlessLineage != 0,
-		c.Target >= 0 && e.rows[0].Targets>>c.Target&1 == 1:
-		return false
-	}
-	return !slices.ContainsFunc(c.UnlessGates, func(g int) bool { return w.armed[g] == w.epoch[g] })
-}
-
-// reached is the recurrence over argv that the design prescribes.
-func (w *world) reached(argv []string) []uint64 {
-	set := make([]uint64, w.img.ArgWords)
-	for _, a := range argv[min(1, len(argv)):] {
-		mask := w.row(dfa.Token, a).Tokens
-		carry := uint64(0)
-		for i := range set {
-			out := set[i] >> 63
-			if mask != nil {
-				set[i] |= (set[i]<<1 | carry | w.img.ArgStart[i]) & mask[i]
-			}
-			carry = out
+// structure is what no policy is needed for, and what is protected.
+func (j *judge) structure(e *event) {
+	refuse := func() { j.hear(ruling{effect: ir.Block, order: 1 << 20}) }
+	if e.op == ir.Write || e.op == ir.Append || e.op == ir.Unlink {
+		if strings.HasPrefix(e.key+"/", "/run/actplane/") || strings.HasPrefix(e.key+"/", "/sys/fs/cgroup/") {
+			refuse()
 		}
-	}
-	return set
-}
-
-func (w *world) gates(p *process, e event) {
-	reached := w.reached(e.argv)
-	for _, arm := range []bool{false, true} {
 		for _, r := range e.rows {
-			for _, g := range r.Gates[e.op] {
-				switch {
-				case g.Arm != arm || arm && e.forged || g.Arg >= 0 && reached[g.Arg/64]>>(g.Arg%64)&1 == 0:
-				case !g.Arm:
-					w.epoch[g.Gate]++
-				case g.Exit >= 0:
-					p.pending = append(p.pending, pendingGate{g.Gate, g.Exit, w.epoch[g.Gate]})
-				default:
-					w.armed[g.Gate] = w.epoch[g.Gate]
+			for _, i := range r.Protects {
+				if x := j.w.img.Protects[i]; j.labels(e)&x.All == x.All && j.labels(e)&x.None == 0 {
+					refuse()
 				}
 			}
 		}
 	}
+	if strings.HasPrefix(e.key, "unix:/run/actplane/") {
+		refuse()
+	}
 }
 
-func denied(verdict string) bool {
-	return strings.HasPrefix(verdict, "ask") || strings.HasPrefix(verdict, "block") || strings.HasPrefix(verdict, "kill")
+// difference is what treats names below two directories differently: indexes of
+// the image, by operation.
+type difference struct {
+	clauses, allows [ir.NumOps]map[uint16]bool
+	protects        map[uint16]bool
+	sources         bool
+	spoils          map[int]bool
+	engine          bool
+}
+
+// apart walks the automaton from both places at once.
+func (w *world) apart(from, to string) *difference {
+	d := &difference{protects: map[uint16]bool{}, spoils: map[int]bool{}}
+	for op := range d.clauses {
+		d.clauses[op], d.allows[op] = map[uint16]bool{}, map[uint16]bool{}
+	}
+	d.engine = strings.HasPrefix("/run/actplane/", from+"/") || strings.HasPrefix("/sys/fs/cgroup/", from+"/")
+	for _, s := range append([]uint16{w.img.Start[dfa.Path]}, w.img.More...) {
+		first := [2]uint16{w.run(s, from+"/"), w.run(s, to+"/")}
+		seen := map[[2]uint16]bool{first: true}
+		for open := [][2]uint16{first}; len(open) > 0; open = open[1:] {
+			x, y := open[0][0], open[0][1]
+			if x == y {
+				continue
+			}
+			d.compare(&w.img.Rows[w.img.RowOf[x]], &w.img.Rows[w.img.RowOf[y]])
+			for b := 1; b < 256; b++ {
+				next := [2]uint16{w.img.Next[int(x)*256+b], w.img.Next[int(y)*256+b]}
+				if !seen[next] {
+					seen[next] = true
+					open = append(open, next)
+				}
+			}
+		}
+	}
+	return d
+}
+
+func (d *difference) compare(x, y *dfa.Row) {
+	for _, op := range []ir.Op{ir.Write, ir.Unlink} {
+		unlike(d.clauses[op], x.Clauses[op], y.Clauses[op])
+		unlike(d.allows[op], x.Allows[op], y.Allows[op])
+		spoils := func(r *dfa.Row) (out []int) {
+			for _, g := range r.Gates[op] {
+				if !g.Arm {
+					out = append(out, g.Gate)
+				}
+			}
+			return out
+		}
+		unlike(d.spoils, spoils(x), spoils(y))
+	}
+	unlike(d.protects, x.Protects, y.Protects)
+	d.sources = d.sources || x.Sources != y.Sources
+}
+
+func unlike[T comparable](set map[T]bool, x, y []T) {
+	for _, v := range append(slices.Clone(x), y...) {
+		if slices.Contains(x, v) != slices.Contains(y, v) {
+			set[v] = true
+		}
+	}
+}
+
+// directory judges the move of one, which is an event on names below it.
+func (j *judge) directory(d *difference, names []*event) {
+	for _, op := range []ir.Op{ir.Write, ir.Unlink} {
+		e := &event{op: op, key: names[0].key + "/ to " + names[2].key, inode: names[0].inode, known: true}
+		for i := range d.clauses[op] {
+			if c := &j.w.img.Clauses[i]; j.holds(c, j.p.labels) {
+				j.clause(c, e)
+			}
+		}
+		unlifted := ^uint64(0)
+		for i := range d.allows[op] {
+			unlifted &^= j.w.img.Clauses[i].Lifts
+		}
+		j.unlifted(e, unlifted)
+	}
+	for i := range d.protects {
+		if x := j.w.img.Protects[i]; j.p.labels&x.All == x.All && j.p.labels&x.None == 0 {
+			j.hear(ruling{effect: ir.Block, order: 1 << 20})
+		}
+	}
+	if d.sources || d.engine {
+		j.hear(ruling{effect: ir.Block, order: 1 << 20})
+	}
+}
+
+// asks are the requests for approval and their answers.
+type asks struct {
+	now      time.Duration
+	requests []*ask
+	answers  map[string]*reply
+}
+
+type ask struct {
+	key  string
+	hold time.Duration // of who is stopped
+	who  *process
+	step []string
+	till time.Duration
+}
+
+// reply is a grant or a denial. ever, or until a time, or for some uses.
+type reply struct {
+	denial, ever bool
+	till         time.Duration
+	uses         int
+}
+
+func (r *reply) stands(now time.Duration) bool {
+	return r != nil && (r.ever || now < r.till || r.uses > 0)
+}
+
+func (r *reply) spend(now time.Duration) {
+	if !r.ever && now >= r.till {
+		r.uses--
+	}
+}
+
+// asked decides by the answer that an ask has had.
+func (j *judge) asked(r ruling, e *event, hold bool) ruling {
+	key := fmt.Sprint(r.rule, e.op, e.key, strings.Join(e.argv, "\x00"), j.p.dir, j.p.user)
+	if e.inode != nil {
+		key += fmt.Sprint(e.inode.number, e.inode.modified)
+	}
+	if e.op == ir.Exec {
+		key += fmt.Sprint(j.p.env)
+	}
+	switch a := j.w.answers[key]; {
+	case !a.stands(j.w.now):
+		r.asks = &ask{key: key}
+		if hold {
+			r.asks.hold = holdTime
+		}
+	case a.denial:
+		r.effect = ir.Block
+	default:
+		r.effect = ir.Allow
+		if !slices.Contains(j.granted, a) {
+			j.granted = append(j.granted, a)
+		}
+	}
+	return r
+}
+
+// holdTime is what all `ask hold` in these tests say: the image has no time.
+const holdTime = 5 * time.Minute
+
+func (w *world) request(p *process, a *ask, step []string) {
+	if a.hold > 0 {
+		a.who, a.step, a.till = p, step, w.now+a.hold
+		p.asks = a
+	} else if slices.ContainsFunc(w.requests, func(x *ask) bool { return x.key == a.key && x.who == nil }) {
+		return
+	}
+	w.requests = append(w.requests, a)
+}
+
+func (w *world) drop(a *ask) {
+	if a == nil {
+		return
+	}
+	if a.who != nil {
+		a.who.asks = nil
+	}
+	w.requests = slices.DeleteFunc(w.requests, func(x *ask) bool { return x == a })
+}
+
+func (w *world) answer(words []string) {
+	if len(w.requests) == 0 {
+		return
+	}
+	first := w.requests[0]
+	w.drop(first)
+	a := w.answers[first.key]
+	if denial := words[0] == "deny"; a == nil || denial || a.denial {
+		a = &reply{denial: denial}
+		w.answers[first.key] = a
+	}
+	switch {
+	case len(words) > 1 && words[1] == "once":
+		a.uses++
+	case len(words) > 1 && words[1] == "scope", a.denial && (len(words) == 1 || words[1] == "because"):
+		a.ever = true
+	default:
+		d := 10 * time.Minute
+		if len(words) > 1 {
+			d, _ = time.ParseDuration(words[1])
+		}
+		a.till = max(a.till, w.now+d)
+	}
+	again := []*ask{first}
+	for len(again) > 0 {
+		if x := again[0]; x.who != nil && !a.denial && w.sense(x.step[1], x.step[2:]) {
+			w.do(x.step)
+		}
+		again = nil
+		if i := slices.IndexFunc(w.requests, func(x *ask) bool { return x.key == first.key }); i >= 0 && a.stands(w.now) {
+			again = append(again, w.requests[i])
+			w.drop(again[0])
+		}
+	}
+}
+
+func (w *world) wait(d time.Duration) {
+	w.now += d
+	for _, a := range slices.Clone(w.requests) {
+		if a.who != nil && w.now >= a.till {
+			w.drop(a)
+		}
+	}
 }

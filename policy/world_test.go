@@ -3,251 +3,297 @@
 package policy
 
 import (
-	"net/netip"
-	"path"
-	"strconv"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"testing"
+	"time"
 
 	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// world decides traces with nothing but an image, as the kernel side will. It
-// knows files by their path; what the language says of inodes is not its
-// business.
+// world decides traces with nothing but an image, and keeps its state as a kernel
+// does: dentries with inodes, and a clock that gates go by. It is a second opinion
+// on package model, which evaluates the program with a matcher of its own. What
+// makes no sense is the model's to refuse: here it may have any outcome.
 type world struct {
 	img       *dfa.Image
 	rules     []ir.Rule
+	labels    uint64 // all that are declared
 	processes map[string]*process
-	files     map[string]uint64 // labels stored on files
-	modified  map[string]bool
-	links     map[string]string
-	epoch     []int    // of each gate: how often it was invalidated
-	armed     []int    // the epoch at which it was armed, -1 for never
-	open      []string // requests for approval, the oldest first
-	granted   map[string]int
-	denied    map[string]bool
+	root      *dentry
+	ports     map[string]*port
+	pipes     map[string]*inode
+	memory    map[string]*inode
+	gates     []wgate
+	clock     int  // of gates
+	numbers   int  // of inodes
+	blurred   bool // a path could not be resolved
+	asks
+}
+
+// wgate is fresh when it was armed after it last became stale.
+type wgate struct {
+	armed map[int]bool
+	stale int
+}
+
+func (g *wgate) fresh() bool {
+	for at := range g.armed {
+		if at > g.stale {
+			return true
+		}
+	}
+	return false
 }
 
 type process struct {
+	name            string
 	labels, lineage uint64
-	cleared         uint64 // labels that its program clears, and so does not regain
-	pending         []pendingGate
+	program         program
+	waiting         []waiting
+	shares          []share
+	descriptors     map[string]opened
+	tracer          *process
+	dir, user       string
+	env             map[string]string
+	setup, gone     bool
+	asks            *ask // that it is stopped for
 }
 
-// pendingGate is armed when the program ends with a status.
-type pendingGate struct{ gate, exit, epoch int }
+// program is what the exec of the running program did.
+type program struct {
+	clears, cleared, endorsed, lineage uint64
+	armed                              [][2]int // gates, and when
+}
 
-// event is one operation on one key.
-type event struct {
-	op   ir.Op
-	key  string
-	rows []*dfa.Row // of the key; of an exec also of the invoked name
-	argv []string
-	in   uint64 // labels that it would bring
-	// forged: of an exec, the program was written inside, so it arms nothing.
-	forged bool
+// waiting is a gate that is armed when the program ends with a status.
+type waiting struct{ gate, exit, at int }
+
+// share is memory that others may have too: of a file by its rows, or of none.
+type share struct {
+	inode  *inode
+	rows   []*dfa.Row
+	traced bool
+}
+
+type opened struct {
+	inode *inode
+	path  string
+	known bool
+	ops   []ir.Op
+}
+
+type port struct {
+	labels uint64
+	owner  *process
 }
 
 func newWorld(p *Policy) *world {
 	w := &world{
-		img: p.Image, rules: p.Program.Rules,
-		processes: map[string]*process{}, files: map[string]uint64{}, modified: map[string]bool{}, links: map[string]string{},
-		epoch: make([]int, len(p.Program.Gates)), armed: make([]int, len(p.Program.Gates)),
-		granted: map[string]int{}, denied: map[string]bool{},
+		img: p.Image, rules: p.Program.Rules, labels: 1<<len(p.Program.Labels) - 1,
+		gates: make([]wgate, len(p.Program.Gates)),
+		root:  &dentry{name: "/", outside: true},
+		asks:  asks{answers: map[string]*reply{}},
 	}
-	for i := range w.armed {
-		w.armed[i] = -1
+	for i := range w.gates {
+		w.gates[i].armed = map[int]bool{}
 	}
+	w.boot()
 	return w
 }
 
-func (w *world) row(start dfa.Start, key string) *dfa.Row {
-	s := w.img.Start[start]
-	for i := range len(key) {
-		s = w.img.Next[int(s)*256+int(key[i])]
-	}
-	return &w.img.Rows[w.img.RowOf[s]]
+// boot begins without processes.
+func (w *world) boot() {
+	w.processes, w.ports = map[string]*process{}, map[string]*port{}
+	w.pipes, w.memory = map[string]*inode{}, map[string]*inode{}
 }
 
 func (w *world) process(name string) *process {
 	if w.processes[name] == nil {
-		w.processes[name] = &process{}
+		w.processes[name] = &process{name: name}
 	}
 	return w.processes[name]
 }
 
-func (w *world) do(t *testing.T, step []string) string {
-	t.Helper()
-	if step[0] == "human" {
-		return w.answer(step[1])
+// do acts out a step and returns the verdict with its rule.
+func (w *world) do(step []string) string {
+	switch {
+	case step[0] == "human":
+		w.answer(step[1:])
+		return "ok"
+	case step[0] == "time":
+		d, _ := time.ParseDuration(step[1])
+		w.wait(d)
+		return "ok"
+	case step[0] == "scope":
+		w.restart(step[1] == "lost")
+		return "ok"
 	}
 	p, op, args := w.process(step[0]), step[1], step[2:]
+	if w.happens(p, op, args) {
+		w.spread()
+		return "ok"
+	}
+	var a *act
 	switch op {
+	case "exec", "execfails", "execscript":
+		a = w.exec(p, op, args)
+	case "mapexec":
+		a = w.mapCode(p, args[0])
+	case "connect", "send", "recv", "bind":
+		a = w.network(p, op, args[0])
+	case "ptrace", "memread", "memwrite":
+		a = w.debug(p, op, w.process(args[0]))
+	case "unlink", "rmdir", "mkdir", "link", "symlink":
+		a = w.names(p, op, args)
+	case "rename", "exchange":
+		a = w.rename(p, args[0], args[1], op == "exchange")
+	case "fdopen", "fdread", "fdwrite":
+		a = w.descriptor(p, op, args)
+	default:
+		a = w.open(p, op, args[0])
+	}
+	return w.perform(a, step)
+}
+
+// happens does what no policy decides.
+func (w *world) happens(p *process, op string, args []string) bool {
+	switch op {
+	case "enter":
+		p.setup = true
 	case "fork":
-		w.processes[args[0]] = &process{labels: p.labels, lineage: p.lineage}
-		return "ok"
-	case "exit":
-		status, _ := strconv.Atoi(args[0])
-		for _, g := range p.pending {
-			if g.exit == status {
-				w.armed[g.gate] = g.epoch
-			}
+		child := *p
+		child.name, child.waiting, child.program.armed = args[0], nil, nil
+		child.shares, child.descriptors, child.env = slices.Clone(p.shares), maps.Clone(p.descriptors), maps.Clone(p.env)
+		w.processes[args[0]] = &child
+	case "exit", "killed":
+		w.ends(p, op == "exit", args[0])
+		p.gone = true
+	case "pipe", "pipewrite", "piperead":
+		w.pipe(p, op, args[0])
+	case "shm":
+		if w.memory[args[0]] == nil {
+			w.memory[args[0]] = &inode{}
 		}
-		return "ok"
-	case "pipe", "pipewrite":
-		return "ok"
-	case "exec":
-		return w.exec(p, args[0], args)
-	case "execfails":
-		e := w.running(args[0], args)
-		return w.decide(&process{labels: p.labels, lineage: p.lineage}, e)
-	case "connect", "send":
-		return w.network(t, p, op, args[0])
+		p.shares = append(p.shares, share{inode: w.memory[args[0]]})
+	case "fdpass":
+		q := w.process(args[1])
+		w.gain(q, p.labels)
+		q.descriptors = put(q.descriptors, args[0], p.descriptors[args[0]])
+	case "chdir":
+		_, p.dir, _ = w.walk(args[0], true)
+	case "setuid":
+		p.user = args[0]
+	case "setenv":
+		p.env = put(p.env, args[0], args[1])
+	default:
+		return false
 	}
-	return w.file(t, p, op, args)
+	return true
 }
 
-func (w *world) file(t *testing.T, p *process, op string, args []string) string {
-	name := w.resolve(args[0])
-	switch name {
-	case "/dev/null", "/dev/zero", "/dev/tty":
-		return "ok"
+// decides tells whether a step is one that a policy decides, of a process that can.
+func (w *world) decides(step []string) bool {
+	p := w.processes[step[0]]
+	switch step[1] {
+	case "enter", "fork", "exit", "killed", "pipe", "pipewrite", "piperead", "shm", "fdpass", "chdir", "setuid", "setenv",
+		"ptrace", "memread", "memwrite":
+		return false
+	}
+	return p != nil && !p.gone && p.asks == nil && step[0] != "human"
+}
+
+func put[V any](m map[string]V, key string, v V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = v
+	return m
+}
+
+func (w *world) pipe(p *process, op, name string) {
+	if w.pipes[name] == nil {
+		w.pipes[name] = &inode{}
 	}
 	switch op {
-	case "open":
-		return w.decide(p, w.on(ir.Open, name))
-	case "read":
-		read := w.on(ir.Read, name)
-		read.in = w.labels(name)
-		verdict := w.decide(p, w.on(ir.Open, name), read)
-		if !denied(verdict) {
-			w.gain(p, read.in)
-		}
-		return verdict
-	case "symlink":
-		verdict := w.decide(p, w.on(ir.Write, args[1]))
-		if !denied(verdict) {
-			w.links[args[1]] = name
-		}
-		return verdict
-	case "write", "truncate", "chmod", "mkdir":
-		return w.changed(p, w.decide(p, w.on(ir.Open, name), w.on(ir.Write, name)), name)
-	case "append":
-		return w.changed(p, w.decide(p, w.on(ir.Open, name), w.on(ir.Append, name)), name)
-	case "unlink", "rmdir":
-		return w.decide(p, w.on(ir.Write, name), w.on(ir.Unlink, name))
-	case "rename":
-		if from, to := w.row(dfa.Path, name), w.row(dfa.Path, args[1]); from.Sources|to.Sources != 0 || len(from.Protects) > 0 {
-			return "block" // a directory with a file source below it stays
-		}
-		verdict := w.decide(p, w.on(ir.Write, name), w.on(ir.Unlink, name), w.on(ir.Write, args[1]))
-		if !denied(verdict) {
-			w.files[args[1]] |= w.files[name]
-		}
-		return verdict
-	case "link":
-		return w.decide(p, w.on(ir.Write, name), w.on(ir.Write, args[1]))
-	}
-	t.Fatalf("operation %q is not acted out", op)
-	return ""
-}
-
-// resolve follows one symbolic link.
-func (w *world) resolve(name string) string {
-	for link, target := range w.links {
-		if rest, ok := strings.CutPrefix(name, link+"/"); ok {
-			return target + "/" + rest
-		}
-	}
-	return name
-}
-
-func (w *world) on(op ir.Op, name string) event {
-	return event{op: op, key: name, rows: []*dfa.Row{w.row(dfa.Path, name)}}
-}
-
-func (w *world) labels(name string) uint64 { return w.files[name] | w.row(dfa.Path, name).Sources }
-
-func (w *world) changed(p *process, verdict, name string) string {
-	if !denied(verdict) {
-		w.files[name] |= p.labels &^ w.img.Integrity
-		w.modified[name] = true
-	}
-	return verdict
-}
-
-// running is the event of running a program.
-func (w *world) running(name string, argv []string) event {
-	resolved, invoked := w.row(dfa.Path, name), w.row(dfa.Name, path.Base(name))
-	return event{
-		op: ir.Exec, key: name, rows: []*dfa.Row{resolved, invoked}, argv: argv,
-		in: w.labels(name) | resolved.ExecSources | invoked.ExecSources, forged: w.modified[name],
+	case "pipewrite":
+		w.pipes[name].labels |= p.labels &^ w.img.Integrity
+	case "piperead":
+		w.gain(p, w.pipes[name].labels)
 	}
 }
 
-func (w *world) exec(p *process, name string, argv []string) string {
-	e := w.running(name, argv)
-	p.pending = nil
-	verdict := w.decide(p, e)
-	if denied(verdict) {
-		return verdict
+// ends is the end of a process, or of the program that a kill stops.
+func (w *world) ends(p *process, normal bool, status string) {
+	for _, g := range p.waiting {
+		if normal && fmt.Sprint(g.exit) == status {
+			w.gates[g.gate].armed[g.at] = true
+		}
 	}
-	p.cleared = 0
-	w.gain(p, e.in)
-	if resolved := e.rows[0]; !e.forged {
-		p.lineage |= resolved.Lineage
-		p.cleared = resolved.Declassify
-		p.labels = p.labels&^resolved.Declassify | resolved.Endorse
+	w.drop(p.asks)
+	p.waiting, p.shares, p.descriptors = nil, nil, nil
+}
+
+func (w *world) restart(lost bool) {
+	for _, p := range w.processes {
+		w.ends(p, false, "")
 	}
-	return verdict
+	w.boot()
+	if lost {
+		for i := range w.gates {
+			w.gates[i].armed = map[int]bool{}
+		}
+		w.asks = asks{answers: map[string]*reply{}, now: w.now}
+		w.root.spoil(w.labels &^ w.img.Integrity)
+	}
 }
 
 // gain is what a flow brings: no mark of integrity, and the end of those held.
 func (w *world) gain(p *process, labels uint64) {
-	labels &^= p.cleared | w.img.Integrity
+	labels &^= p.program.clears | w.img.Integrity
+	if p.setup {
+		return
+	}
 	if labels&^p.labels != 0 {
 		p.labels &^= w.img.Integrity
 	}
 	p.labels |= labels
 }
 
-// answer is what a person says to the oldest request.
-func (w *world) answer(what string) string {
-	if len(w.open) == 0 {
-		return "no request"
+// spread moves labels through memory that is shared, as often as there are labels.
+func (w *world) spread() {
+	for range 64 {
+		for _, p := range w.processes {
+			for _, s := range p.shares {
+				s.inode.labels |= p.labels &^ w.img.Integrity
+			}
+		}
+		for _, p := range w.processes {
+			for _, s := range p.shares {
+				w.gain(p, s.inode.labels)
+			}
+		}
 	}
-	request := w.open[0]
-	w.open = w.open[1:]
-	if what == "deny" {
-		w.denied[request] = true
-	} else {
-		w.granted[request]++
-	}
-	return "ok"
 }
 
-func (w *world) network(t *testing.T, p *process, op, object string) string {
-	t.Helper()
-	e := event{op: ir.Connect}
-	if op == "send" {
-		e.op = ir.Send
+// foreign: the process is not what the program that it ran is.
+func (w *world) foreign(p *process) {
+	p.lineage &^= p.program.lineage
+	p.labels = p.labels&^p.program.endorsed | p.program.cleared
+	for _, a := range p.program.armed {
+		delete(w.gates[a[0]].armed, a[1])
 	}
-	if socket, ok := strings.CutPrefix(object, "unix:"); ok {
-		e.rows = []*dfa.Row{w.row(dfa.Unix, socket)}
-	} else {
-		a, err := netip.ParseAddrPort(strings.TrimSuffix(object, "/udp"))
-		if err != nil {
-			t.Fatal(err)
+	p.program, p.waiting = program{}, nil
+}
+
+// honest tells whether running a program opens what it opens.
+func (p *process) honest(e *event) bool {
+	for name := range p.env {
+		if strings.HasPrefix(name, "LD_") || name == "PYTHONPATH" || name == "BASH_ENV" {
+			return false
 		}
-		b := a.Addr().As16()
-		e.rows = []*dfa.Row{w.row(dfa.Address, string(append(b[:], byte(a.Port()>>8), byte(a.Port()))))}
 	}
-	e.key, e.in = object, e.rows[0].Sources
-	verdict := w.decide(p, e)
-	if !denied(verdict) {
-		w.gain(p, e.in)
-	}
-	return verdict
+	return e.known && !e.inode.modified && !e.inode.named && (p.tracer == nil || p.tracer.gone)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
 	"github.com/actplane/actplane/policy/pattern"
 )
 
@@ -124,7 +125,7 @@ func compareWith(t *testing.T, mode pattern.Mode, globs []string) func(key strin
 		count := 0
 		for i, g := range globs {
 			var got bool
-			want := naive(g, key, mode)
+			want := model.Match(g, key, mode)
 			switch mode {
 			case pattern.Path:
 				got = slices.Contains(rowOf(img, Path, []byte(key)).Clauses[ir.Write], uint16(i))

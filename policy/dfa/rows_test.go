@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
 	"github.com/actplane/actplane/policy/pattern"
 )
 
@@ -134,7 +135,7 @@ func TestArgs(t *testing.T) {
 
 func subsequence(seq, argv []string) bool {
 	for _, a := range argv {
-		if len(seq) > 0 && naive(seq[0], a, pattern.Token) {
+		if len(seq) > 0 && model.Match(seq[0], a, pattern.Token) {
 			seq = seq[1:]
 		}
 	}

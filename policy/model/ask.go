@@ -75,7 +75,7 @@ func askKey(rule string, p *Process, e *event) string {
 	if e.peer != nil {
 		object = e.peer.key
 	} else if e.file != nil {
-		object = fmt.Sprintf("%s inode %d modified %t", e.path, e.file.number, e.file.modified)
+		object = fmt.Sprintf("%s inode %d modified %t to %q", e.path, e.file.number, e.file.modified, e.to)
 	}
 	if e.op == ir.Exec {
 		for _, name := range slices.Sorted(maps.Keys(p.env)) {

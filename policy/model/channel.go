@@ -13,6 +13,8 @@ type channel struct {
 type mapping struct {
 	file *file
 	path string
+	// unresolved: the path is not known, and may be any.
+	unresolved bool
 	// stays: an exec does not end it, as with a tracer.
 	stays bool
 }

@@ -4,7 +4,6 @@ package model
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -81,15 +80,17 @@ func (s *Scope) object(c *ir.Clause, e *event) Condition {
 		by = resolved
 	}
 	out := Condition{Part: Object, Gate: -1}
-	switch named := e.named(c.Pattern, by); {
-	case e.moved != "" && named == slices.ContainsFunc(c.Unless.Targets, e.excusedApart), e.moved == "" && !named:
+	switch named := e.moved == "" && e.named(c.Pattern, by); {
+	case e.moved != "" && (c.Effect == ir.Allow || !e.movedApart(c)):
+		out.Text = "it would match the same files below " + e.to + " as below " + e.moved
+	case e.unresolved && c.Effect < ir.Ask, e.moved == "" && !named:
 		out.Text = "its pattern does not match " + e.String()
 	case e.mapped && (c.Effect < ir.Ask || c.Pattern.Any):
 		out.Text = "a mapped program counts for clauses that name a program and deny"
 	case e.unresolved:
 		out.Met, out.Text = true, "a path that cannot be resolved counts as matching every pattern of a clause that denies"
 	case e.moved != "":
-		out.Met, out.Text = true, "its pattern would match other files below "+e.to+" than below "+e.moved
+		out.Met, out.Text = true, "it would match other files below "+e.to+" than below "+e.moved
 	default:
 		out.Met, out.Text = true, "its pattern matches "+e.object()
 		if named && !e.named(c.Pattern, resolved) {
@@ -138,7 +139,7 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 	}
 	for _, t := range c.Unless.Targets {
 		text := "`" + t.String() + "`"
-		if !unless(-1, e.target(t), " by "+text, "it is not excused by "+text) {
+		if !unless(-1, e.moved == "" && e.target(t), " by "+text, "it is not excused by "+text) {
 			return
 		}
 	}
@@ -150,7 +151,7 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 	}
 	for _, g := range c.Unless.Gates {
 		text := "`" + s.program.Gates[g].Text + "`"
-		if !unless(g, s.fresh(g), ": "+text+" is fresh", text+" is not fresh") {
+		if !unless(g, s.Fresh(g), ": "+text+" is fresh", text+" is not fresh") {
 			return
 		}
 	}

@@ -103,10 +103,11 @@ func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
 	return out
 }
 
-// excusedApart tells whether a target excuses all that is below a directory that
-// is renamed, before and after.
-func (e *event) excusedApart(t ir.Target) bool {
-	return !t.Not && covers(t.Pattern, e.moved) && covers(t.Pattern, e.to)
+// movedApart: "renaming a directory D to E counts as write and unlink under every
+// clause for which the automaton's states after D/ and E/ differ", and these know
+// of targets.
+func (e *event) movedApart(c *ir.Clause) bool {
+	return language{[]ir.Pattern{c.Pattern}, c.Unless.Targets}.movedApart(e.moved, e.to)
 }
 
 // holds evaluates an `if`: "missing: true".
@@ -128,18 +129,37 @@ func (e *event) target(t ir.Target) bool {
 	return e.named(t.Pattern, resolved) != t.Not
 }
 
-// governedBy tells whether a default is about an event. Defaults don't concern "what
-// is no object of file rules".
-func (e *event) governedBy(d ir.Default) bool {
+// governs tells whether a default is about an event. Defaults don't concern "what is
+// no object of file rules". A directory that is renamed counts where a clause that
+// lifts the default would do so for other files than before.
+func (s *Scope) governs(d ir.Default, e *event) bool {
 	is, _ := device(e.path)
-	return ir.Governs(d.Op, e.op) && (!is || e.op == ir.Exec) && e.moved == "" && !e.mapped
+	if !ir.Governs(d.Op, e.op) || is && e.op != ir.Exec || e.mapped {
+		return false
+	}
+	if e.moved == "" {
+		return true
+	}
+	for i := range s.program.Clauses {
+		c := &s.program.Clauses[i]
+		if s.lifts(i, d) && ir.Governs(c.Op, e.op) && e.movedApart(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// lifts tells whether a clause can lift a default: "a lower layer never lifts what a
+// higher one set".
+func (s *Scope) lifts(clause int, d ir.Default) bool {
+	return s.program.Clauses[clause].Effect == ir.Allow && ir.Lifts(s.program.LayerOf(clause), d.Layer)
 }
 
 // defaults returns the defaults that no allow clause lifts: "allow only lifts a
 // default".
 func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
 	for _, d := range s.program.Defaults {
-		if !e.governedBy(d) || d.Effect == ir.Allow || s.lifted(d, p, e, labels) != nil {
+		if !s.governs(d, e) || d.Effect == ir.Allow || s.lifted(d, p, e, labels) != nil {
 			continue
 		}
 		r := ruling{order: len(s.program.Clauses), Decision: Decision{
@@ -153,12 +173,11 @@ func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
 	return out
 }
 
-// lifted returns the allow clause that lifts a default, nil if none does: "a lower
-// layer never lifts what a higher one set".
+// lifted returns the allow clause that lifts a default, nil if none does.
 func (s *Scope) lifted(d ir.Default, p *Process, e *event, labels uint64) *ir.Clause {
 	for i := range s.program.Clauses {
 		c := &s.program.Clauses[i]
-		if c.Effect == ir.Allow && ir.Lifts(s.program.LayerOf(i), d.Layer) && s.mismatch(c, p, e, labels) == nil {
+		if s.lifts(i, d) && s.mismatch(c, p, e, labels) == nil {
 			return c
 		}
 	}
@@ -189,12 +208,33 @@ func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
 			}
 		}
 	}
-	if e.moved != "" {
-		for _, src := range s.program.Sources {
-			if src.Pattern.Kind == ir.File && e.named(src.Pattern, either) {
-				refuse(fmt.Sprintf("%s: `%s` would not name the same files: a directory that a file source names stays", src.Pos, src.Text))
-			}
-		}
+	if src := s.sourceOf(e); src != nil {
+		refuse(fmt.Sprintf("%s: `%s` would not name the same files: a directory that a file source names stays", src.Pos, src.Text))
 	}
 	return out
+}
+
+// sourceOf returns a source of a label that not the same files below a directory
+// have after it was renamed; nil if there is none.
+func (s *Scope) sourceOf(e *event) *ir.Source {
+	if e.moved == "" {
+		return nil
+	}
+	for label := range s.program.Labels {
+		var l language
+		var first *ir.Source
+		for i, src := range s.program.Sources {
+			if src.Label != label || src.Pattern.Kind != ir.File {
+				continue
+			}
+			l.patterns = append(l.patterns, src.Pattern)
+			if e.named(src.Pattern, either) && first == nil {
+				first = &s.program.Sources[i]
+			}
+		}
+		if first != nil && l.movedApart(e.moved, e.to) {
+			return first
+		}
+	}
+	return nil
 }

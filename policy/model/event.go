@@ -52,7 +52,7 @@ func (e *event) named(p ir.Pattern, by names) bool {
 	case e.unresolved:
 		return by == either
 	case e.moved != "":
-		return by == either && movedApart(p, e.moved, e.to)
+		return by == either && language{patterns: []ir.Pattern{p}}.movedApart(e.moved, e.to)
 	}
 	if is, _ := device(e.path); is && e.op != ir.Exec {
 		return !p.Any && namesLiterally(p.Text, e.path)
@@ -98,9 +98,31 @@ func (e *event) argsMatch(globs []string) bool {
 	return true
 }
 
-// is tells whether the event is one that a gate names.
-func (e *event) is(g ir.Event, by names) bool {
-	return g.Op == e.op && e.named(g.Pattern, by) && e.argsMatch(g.Args)
+// sameOp tells whether the event is of the operation that a gate names. Gates know
+// no append: a file that was appended to has been written.
+func (e *event) sameOp(g ir.Event) bool {
+	return g.Op == e.op || g.Op == ir.Write && e.op == ir.Append
+}
+
+// arms tells whether the event is what a gate waits for.
+func (e *event) arms(g ir.Gate) bool {
+	return e.sameOp(g.After) && e.named(g.After.Pattern, resolved) && e.argsMatch(g.After.Args)
+}
+
+// spoils tells whether the event makes a gate stale: one that cannot be resolved as
+// any may, a directory that moves if it matters to all such patterns together.
+func (e *event) spoils(g ir.Gate) bool {
+	var l language
+	for _, since := range g.Since {
+		switch {
+		case !e.sameOp(since):
+		case e.moved != "":
+			l.patterns = append(l.patterns, since.Pattern)
+		case e.named(since.Pattern, either) && (e.unresolved || e.argsMatch(since.Args)):
+			return true
+		}
+	}
+	return e.moved != "" && l.movedApart(e.moved, e.to)
 }
 
 // String is the event for people.

@@ -69,20 +69,20 @@ func below(name, dir string) bool {
 
 // exists tells whether a name does.
 func (t *tree) exists(name string) bool {
+	if t.inFile(name) {
+		return false
+	}
 	if t.names[name] != nil || t.links[name] != "" {
 		return true
 	}
 	return !above(name, func(n string) bool { return t.gone[n] })
 }
 
-// at returns the file of a resolved path. One that was not used exists, and has
-// its inode from now on.
-func (t *tree) at(name string) *file {
-	f := t.find(name)
-	if t.exists(name) {
-		t.put(name, f)
-	}
-	return f
+// inFile tells whether something above a name is known to be no directory.
+func (t *tree) inFile(name string) bool {
+	return name != "/" && above(path.Dir(name), func(n string) bool {
+		return t.links[n] == "" && t.names[n] != nil && t.names[n].kind == regular
+	})
 }
 
 // find returns the file of a resolved path, a new one if there is none: "a denied
@@ -111,12 +111,6 @@ func (t *tree) number(f *file) *file {
 	return f
 }
 
-// put gives a file a name.
-func (t *tree) put(name string, f *file) {
-	t.names[name] = t.number(f)
-	delete(t.unused, name)
-}
-
 // saturate makes all files count as modified and as carrying labels.
 func (t *tree) saturate(labels uint64) {
 	t.labels, t.modified = labels, true
@@ -135,9 +129,14 @@ func (t *tree) remove(name string) {
 // used tells whether the trace has used a name, and it is still there.
 func (t *tree) used(name string) bool { return t.names[name] != nil || t.links[name] != "" }
 
-// parent tells whether a known name is under a directory.
+// parent tells whether a name that was used is under a directory.
 func (t *tree) parent(dir string) bool {
 	for name := range t.names {
+		if name != dir && below(name, dir) {
+			return true
+		}
+	}
+	for name := range t.links {
 		if name != dir && below(name, dir) {
 			return true
 		}
@@ -155,7 +154,13 @@ func (t *tree) isDirectory(name string) bool {
 	return f == nil || f.kind != regular || t.parent(name)
 }
 
-// move renames a name and all that is known below it.
+// rename gives a name and all that is known below it another one.
+func (t *tree) rename(from, to string) {
+	t.move(from, to)
+	t.gone[from] = true
+}
+
+// move is a rename after which the old name is still to be thought of.
 func (t *tree) move(from, to string) {
 	moved, links := map[string]*file{}, map[string]string{}
 	for name, f := range t.names {
@@ -174,7 +179,7 @@ func (t *tree) move(from, to string) {
 	maps.DeleteFunc(t.unused, func(name string, _ *file) bool { return below(name, from) || below(name, to) })
 	relocate(t.gone, from, to)
 	relocate(t.moved, from, to)
-	t.gone[from], t.moved[to] = true, true
+	t.moved[to] = true
 	for name, f := range moved {
 		t.names[name] = f
 	}
@@ -204,9 +209,6 @@ func (t *tree) exchange(a, b string) {
 	t.move(a, aside)
 	t.move(b, a)
 	t.move(aside, b)
-	delete(t.gone, a)
-	delete(t.gone, b)
-	delete(t.gone, aside)
 	delete(t.moved, aside)
 }
 
@@ -215,48 +217,22 @@ func (t *tree) exchange(a, b string) {
 // is longer than the engine's buffer".
 func (t *tree) resolve(name string, follow bool) (resolved string, ok bool) {
 	const maxPath, maxLinks = 4096, 40
-	rest, done := path.Clean(name), "/"
-	for followed := 0; rest != "" && rest != "/"; {
-		first, after, more := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-		next := path.Join(done, first)
-		rest = after
+	done, rest := "/", strings.Split(name, "/")
+	for followed := 0; len(rest) > 0; {
+		next := path.Join(done, rest[0]) // the parent of what was resolved, for ..
+		rest = rest[1:]
 		target := t.links[next]
-		if target == "" || !more && !follow {
+		if target == "" || len(rest) == 0 && !follow {
 			done = next
 			continue
 		}
 		if followed++; followed > maxLinks {
-			return name, false
+			return path.Clean(name), false
 		}
 		if target[0] == '/' {
 			done = "/"
 		}
-		rest = path.Join(target, after)
+		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return done, len(done) < maxPath
-}
-
-// What of the container's files is not the policy's business.
-const (
-	engineFolder = "/run/actplane"
-	cgroupFolder = "/sys/fs/cgroup"
-)
-
-// outside tells whether a path is one of "the scope's own feedback socket, the guest
-// binary" and so "outside the rules": "a rule can't cut the agent off from its
-// reasons".
-func outside(name string) bool {
-	return name == engineFolder+"/feedback.sock" || name == engineFolder+"/bin/actplane-guest"
-}
-
-// device tells whether a path is "no object of file rules unless a pattern names
-// the device literally"; carries, whether labels flow through it.
-func device(name string) (is, carries bool) {
-	switch name {
-	case "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom":
-		return true, false
-	case "/dev/tty", "/dev/console", "/dev/ptmx":
-		return true, true
-	}
-	return strings.HasPrefix(name, "/dev/pts/"), true
 }

@@ -54,7 +54,7 @@ func (h *history) note(step int) {
 		if g.epoch != h.gates[i].epoch {
 			h.stale[i] = step
 		}
-		if g.armed != h.gates[i].armed {
+		if len(g.armed) != len(h.gates[i].armed) {
 			h.armed[i] = step
 		}
 		h.gates[i] = g
@@ -93,12 +93,15 @@ func (h *history) led(c *ir.Clause, o *operation) (notes []string) {
 // gate says whether an `after` condition holds, and since when.
 func (h *history) gate(i int) string {
 	switch g := h.gates[i]; {
-	case h.scope.fresh(i):
+	case h.scope.Fresh(i):
 		return "holds since " + h.where(h.armed[i])
-	case g.armed == g.epoch:
+	case g.fresh():
 		return "does not hold: a file that makes it stale is mapped for writing"
-	case g.armed < 0:
+	case len(g.armed) == 0:
 		return "does not hold: it has not happened"
+	}
+	if h.stale[i] < 0 {
+		return "does not hold: what ran is not the program any more"
 	}
 	return "does not hold since " + h.where(h.stale[i])
 }

@@ -17,11 +17,8 @@ type image struct {
 	stripped uint64 // those of them that the process had
 	endorsed uint64
 	lineage  uint64
-	armed    []armed
+	armed    []*arming
 }
-
-// armed is a gate that the exec made fresh, and what was before.
-type armed struct{ gate, epoch, before int }
 
 // trusted is invariant 5: a gate "counts only when the program that ran was not
 // modified inside the scope, … was not started with LD_* or an interpreter's
@@ -82,9 +79,7 @@ func (s *Scope) tamper(p *Process) {
 	p.Lineage &^= p.image.lineage
 	p.Labels = p.Labels&^p.image.endorsed | p.image.stripped
 	for _, a := range p.image.armed {
-		if g := &s.gates[a.gate]; g.armed == a.epoch {
-			g.armed = a.before
-		}
+		a.epoch = -1
 	}
 	p.image, p.pending = image{}, nil
 }
@@ -93,17 +88,12 @@ func (s *Scope) tamper(p *Process) {
 // is both `after` and `since` counts as `after`.
 func (s *Scope) reach(p *Process, e *event) {
 	for i, g := range s.program.Gates {
-		for _, since := range g.Since {
-			// A file that was appended to has changed.
-			changed := since.Op == ir.Write && e.op == ir.Append
-			if (since.Op == e.op || changed) && e.named(since.Pattern, either) && (e.unresolved || e.argsMatch(since.Args)) {
-				s.gates[i].epoch++
-				break
-			}
+		if e.spoils(g) {
+			s.gates[i].epoch++
 		}
 	}
 	for i, g := range s.program.Gates {
-		if !e.is(g.After, resolved) || e.op == ir.Exec && !e.trusted(p) {
+		if !e.arms(g) || e.op == ir.Exec && !e.trusted(p) {
 			continue
 		}
 		now := &s.gates[i]
@@ -111,9 +101,8 @@ func (s *Scope) reach(p *Process, e *event) {
 			p.pending = append(p.pending, pending{i, g.Exit, now.epoch})
 			continue
 		}
-		if e.op == ir.Exec {
-			p.image.armed = append(p.image.armed, armed{i, now.epoch, now.armed})
+		if a := now.arm(now.epoch); e.op == ir.Exec {
+			p.image.armed = append(p.image.armed, a)
 		}
-		now.armed = now.epoch
 	}
 }

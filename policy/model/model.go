@@ -61,7 +61,23 @@ type Process struct {
 type pending struct{ gate, exit, epoch int }
 
 // gate is fresh when it was armed in the present epoch.
-type gate struct{ epoch, armed int }
+type gate struct {
+	epoch int
+	armed []*arming
+}
+
+// arming is one time that a gate was armed; in no epoch if it was taken back.
+type arming struct{ epoch int }
+
+func (g *gate) arm(epoch int) *arming {
+	a := &arming{epoch}
+	g.armed = append(g.armed, a)
+	return a
+}
+
+func (g *gate) fresh() bool {
+	return slices.ContainsFunc(g.armed, func(a *arming) bool { return a.epoch == g.epoch })
+}
 
 // New returns the state of a scope in which nothing has happened.
 func New(p *ir.Program) *Scope {
@@ -74,15 +90,7 @@ func New(p *ir.Program) *Scope {
 			s.integrity |= 1 << i
 		}
 	}
-	s.spoil()
 	return s
-}
-
-// spoil makes all gates stale.
-func (s *Scope) spoil() {
-	for i := range s.gates {
-		s.gates[i].armed = -1
-	}
 }
 
 // Process returns the process of a name. One that nothing forked is a child of
@@ -94,9 +102,10 @@ func (s *Scope) Process(name string) *Process {
 	return s.processes[name]
 }
 
-// FileLabels returns the labels that the file at a path carries.
+// FileLabels returns the labels that the file at a path carries, which no symbolic
+// link is part of.
 func (s *Scope) FileLabels(path string) uint64 {
-	return s.files.at(path).labels | s.pathSources(path)
+	return s.files.find(path).labels | s.pathSources(path)
 }
 
 // fork is: "σ(c) = σ(p), lineage copied". The child runs the parent's image, with
@@ -127,7 +136,7 @@ func (s *Scope) enter(name string) error {
 func (s *Scope) exit(p *Process, status int, normal bool) {
 	for _, g := range p.pending {
 		if normal && g.exit == status {
-			s.gates[g.gate].armed = max(s.gates[g.gate].armed, g.epoch)
+			s.gates[g.gate].arm(g.epoch)
 		}
 	}
 	if p.held != nil {
@@ -154,7 +163,9 @@ func (s *Scope) Restart() {
 // persist.
 func (s *Scope) Lose() {
 	s.Restart()
-	s.spoil()
+	for i := range s.gates {
+		s.gates[i].epoch++
+	}
 	clear(s.answers)
 	s.requests = nil
 	s.files.saturate(s.ordinary())
@@ -166,10 +177,10 @@ func (s *Scope) ordinary() uint64 {
 	return (1<<len(s.program.Labels) - 1) &^ s.integrity
 }
 
-// fresh tells whether an `after` condition holds. "A live shared writable mapping
+// Fresh tells whether an `after` condition holds, by its index in the program. "A live shared writable mapping
 // of a file keeps gates that it invalidates stale."
-func (s *Scope) fresh(i int) bool {
-	if s.gates[i].armed != s.gates[i].epoch {
+func (s *Scope) Fresh(i int) bool {
+	if !s.gates[i].fresh() {
 		return false
 	}
 	for _, p := range s.processes {
@@ -177,11 +188,9 @@ func (s *Scope) fresh(i int) bool {
 			if m.path == "" {
 				continue
 			}
-			e := event{op: ir.Write, path: m.path, file: m.file}
-			for _, since := range s.program.Gates[i].Since {
-				if since.Op == ir.Write && e.named(since.Pattern, either) {
-					return false
-				}
+			e := event{op: ir.Write, path: m.path, file: m.file, unresolved: m.unresolved}
+			if e.spoils(s.program.Gates[i]) {
+				return false
 			}
 		}
 	}

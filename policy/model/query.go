@@ -33,7 +33,7 @@ func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
 	s := New(p)
 	for i := range s.gates {
 		if q.Gates>>i&1 == 1 {
-			s.gates[i].armed = s.gates[i].epoch
+			s.gates[i].arm(s.gates[i].epoch)
 		}
 	}
 	subject := s.Process(someone)

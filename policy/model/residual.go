@@ -83,56 +83,86 @@ func residue(g, k string, out []string) []string {
 	return residue(g[1:], k[1:], out)
 }
 
-// movedApart tells whether a pattern treats names below two directories
-// differently.
-func movedApart(p ir.Pattern, from, to string) bool {
-	return !same(residuals(p, from), residuals(p, to))
+// language is what a clause or patterns alone match: names that some pattern
+// matches and that no target excuses.
+type language struct {
+	patterns []ir.Pattern
+	targets  []ir.Target
 }
 
-// covers tells whether a pattern matches all that is below a directory.
-func covers(p ir.Pattern, dir string) bool {
-	return same(residuals(p, dir), []string{all})
+// movedApart tells whether names below two directories are treated differently.
+func (l language) movedApart(from, to string) bool {
+	return !l.same(l.after(from), l.after(to))
 }
 
-// mostPairs bounds the comparison of two sets of residuals; what takes longer
-// counts as different.
+// after is what is left of the patterns and of each target below a directory.
+func (l language) after(dir string) [][]string {
+	var left []string
+	for _, p := range l.patterns {
+		left = append(left, residuals(p, dir)...)
+	}
+	out := [][]string{tidy(left)}
+	for _, t := range l.targets {
+		out = append(out, residuals(t.Pattern, dir))
+	}
+	return out
+}
+
+// matches tells whether the name that has come to its end is one.
+func (l language) matches(left [][]string) bool {
+	for i, t := range l.targets {
+		if empty(left[i+1]) != t.Not {
+			return false
+		}
+	}
+	return empty(left[0])
+}
+
+// mostPairs bounds the comparison of residuals; what takes longer counts as
+// different.
 const mostPairs = 2000
 
-// same tells whether two sets of residuals match the same names. Whatever character
-// comes next must leave sets that do, and so on, until no new sets come.
-func same(a, b []string) bool {
-	key := func(a, b []string) string { return fmt.Sprintf("%q %q", a, b) }
+// same tells whether what is left below two directories matches the same names.
+// Whatever character comes next must leave what does, and so on, until nothing
+// new is left.
+func (l language) same(a, b [][]string) bool {
+	key := func(a, b [][]string) string { return fmt.Sprintf("%q %q", a, b) }
 	seen := map[string]bool{key(a, b): true}
-	alphabet := characters(slices.Concat(a, b))
-	for open := [][2][]string{{a, b}}; len(open) > 0; open = open[1:] {
+	alphabet := characters(slices.Concat(slices.Concat(a, b)...))
+	for open := [][2][][]string{{a, b}}; len(open) > 0; open = open[1:] {
 		a, b := open[0][0], open[0][1]
-		if slices.Equal(a, b) {
+		if key(a, a) == key(a, b) {
 			continue
 		}
-		if len(seen) > mostPairs || empty(a) != empty(b) {
+		if len(seen) > mostPairs || l.matches(a) != l.matches(b) {
 			return false
 		}
 		for _, c := range alphabet {
-			x, y := after(a, c), after(b, c)
+			x, y := step(a, c), step(b, c)
 			if k := key(x, y); !seen[k] {
 				seen[k] = true
-				open = append(open, [2][]string{x, y})
+				open = append(open, [2][][]string{x, y})
 			}
 		}
 	}
 	return true
 }
 
+// step is what a character leaves of residuals.
+func step(left [][]string, c string) (out [][]string) {
+	for _, set := range left {
+		var next []string
+		for _, g := range set {
+			next = residue(g, c, next)
+		}
+		out = append(out, tidy(next))
+	}
+	return out
+}
+
 // empty tells whether nothing more need come.
 func empty(set []string) bool {
 	return slices.ContainsFunc(set, func(g string) bool { return matchGlob(g, "", pattern.Path) })
-}
-
-func after(set []string, c string) (out []string) {
-	for _, g := range set {
-		out = residue(g, c, out)
-	}
-	return tidy(out)
 }
 
 // tidy makes equal sets equal texts.

@@ -33,9 +33,33 @@ func TestMovedApart(t *testing.T) {
 		{"/{a/**/x/**/x,b/**/x/**/x}", "/a/y", "/b", false}, // none less
 		{"/w/conf/app.yaml", "/w/conf", "/w/c2", true},
 	} {
-		if got := movedApart(ir.Pattern{Text: c.glob}, c.from, c.to); got != c.apart {
+		if got := (language{patterns: []ir.Pattern{{Text: c.glob}}}).movedApart(c.from, c.to); got != c.apart {
 			t.Errorf("%s after %s and %s: %t; %q %q", c.glob, c.from, c.to, got,
 				residuals(ir.Pattern{Text: c.glob}, c.from), residuals(ir.Pattern{Text: c.glob}, c.to))
+		}
+	}
+}
+
+// TestMovedApartWithTargets: what a clause's targets excuse is none of its names.
+func TestMovedApartWithTargets(t *testing.T) {
+	for _, c := range []struct {
+		glob, target string
+		not          bool
+		from, to     string
+		apart        bool
+	}{
+		{"/**", "/job/**", false, "/job/a", "/job/b", false},
+		{"/**", "/job/**", false, "/job/a", "/b", true},
+		{"/**", "/job/**", false, "/a", "/b", false},
+		{"/**", "/job/*", false, "/job/a", "/b", false},
+		{"/**", "/**/*.md", true, "/a", "/b", false},
+		{"/**", "/a/**/*.md", true, "/a", "/b", true},
+		{"/{a,b}/**", "/a/**", false, "/b", "/c", true},
+		{"/a/**", "/a/**", false, "/a", "/c", false},
+	} {
+		l := language{[]ir.Pattern{{Text: c.glob}}, []ir.Target{{Not: c.not, Pattern: ir.Pattern{Text: c.target}}}}
+		if got := l.movedApart(c.from, c.to); got != c.apart {
+			t.Errorf("%s unless %s after %s and %s: %t", c.glob, c.target, c.from, c.to, got)
 		}
 	}
 }
@@ -61,7 +85,7 @@ func TestSame(t *testing.T) {
 			continue
 		}
 		from, to := "/"+text(names[:2], 2), "/"+text(names[:2], 2)
-		if movedApart(ir.Pattern{Text: c}, from, to) {
+		if (language{patterns: []ir.Pattern{{Text: c}}}).movedApart(from, to) {
 			continue
 		}
 		sames++

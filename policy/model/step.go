@@ -3,6 +3,7 @@
 package model
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -143,4 +144,14 @@ func (s *Scope) human(words []string) error {
 		return s.Deny(during, rest[1])
 	}
 	return s.Deny(during, "")
+}
+
+// with is a map with one more entry; the old one stays as it is.
+func with[V any](m map[string]V, key string, value V) map[string]V {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
 }

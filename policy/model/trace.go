@@ -110,7 +110,7 @@ func (s *Scope) consider(t *Trace, o *operation) {
 			t.Refused = append(t.Refused, r.Why)
 		}
 		for i := range s.program.Defaults {
-			if d := &s.program.Defaults[i]; e.governedBy(*d) && d.Effect != ir.Allow {
+			if d := &s.program.Defaults[i]; s.governs(*d, e) && d.Effect != ir.Allow {
 				t.Defaults = append(t.Defaults, DefaultTrace{Default: d, Event: e.String(), Lifted: s.lifted(*d, p, e, labels)})
 			}
 		}

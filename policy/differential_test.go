@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
+)
+
+// discord is where the model and the image part.
+type discord struct {
+	steps [][]string // that made sense, up to there
+	what  string
+}
+
+// compare acts a scenario out on both, and compares each verdict and what both
+// hold afterwards. It returns nil when they agree, and when the policy has errors;
+// sense is the number of steps that make some.
+func compare(s *scenario) (found *discord, sense int, err error) {
+	p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+	if err != nil {
+		return nil, 0, err
+	}
+	m, w := model.New(p.Program), newWorld(p)
+	var done [][]string
+	for _, step := range s.steps {
+		decided := len(step) > 2 && w.processes[step[0]] != nil && w.decides(step)
+		sense := decided && w.sense(step[1], step[2:])
+		d, err := m.Do(step)
+		if err != nil {
+			if sense && !strings.Contains(err.Error(), " descriptor ") {
+				return &discord{append(done, step), fmt.Sprintf("the model says %v", err)}, len(done), nil
+			}
+			continue
+		}
+		if w.blurred && hasEndpointSource(p.Program) {
+			break // the image's row for such paths is that of unknown endpoints as well, and has their labels
+		}
+		done = append(done, step)
+		if decided && !sense {
+			return &discord{done, "it makes no sense, and the model takes it"}, len(done), nil
+		}
+		want, got := d.String(), w.do(step)
+		if got != want {
+			return &discord{done, fmt.Sprintf("the model says %s, the image %s; %s", want, got, d.Why)}, len(done), nil
+		}
+		if what := unequal(p.Program, m, w, done); what != "" {
+			return &discord{done, what}, len(done), nil
+		}
+	}
+	return nil, len(done), nil
+}
+
+func hasEndpointSource(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Sources, func(s ir.Source) bool { return s.Pattern.Kind == ir.Endpoint })
+}
+
+// unequal compares labels, lineages and gates.
+func unequal(p *ir.Program, m *model.Scope, w *world, steps [][]string) string {
+	for _, step := range steps {
+		if name := step[0]; name != "human" && name != "time" && name != "scope" {
+			a, b := m.Process(name), w.process(name)
+			if a.Labels != b.labels || a.Lineage != b.lineage {
+				return fmt.Sprintf("process %s: the model has %s and lineage %b, the image %s and %b",
+					name, m.LabelNames(a.Labels), a.Lineage, m.LabelNames(b.labels), b.lineage)
+			}
+		}
+		for _, word := range step[2:] {
+			if !strings.HasPrefix(word, "/") {
+				continue
+			}
+			if d, path, known := w.walk(word, false); known && d.inode != nil && d.target == "" && !inFile(d) {
+				if a, b := m.FileLabels(path), d.inode.labels|sources(w.pathRows(path, true)); a != b {
+					return fmt.Sprintf("file %s: the model has %s, the image %s", path, m.LabelNames(a), m.LabelNames(b))
+				}
+			}
+		}
+	}
+	for i := range p.Gates {
+		if a, b := m.Fresh(i), w.fresh(i); a != b {
+			return fmt.Sprintf("`%s`: fresh is %t in the model, %t with the image", p.Gates[i].Text, a, b)
+		}
+	}
+	return ""
+}
+
+// minimize leaves out of a scenario that fails what is not needed for that.
+func minimize(s *scenario) *scenario {
+	fails := func(s *scenario) bool {
+		found, _, err := compare(s)
+		return err == nil && found != nil
+	}
+	for changed := true; changed; {
+		changed = false
+		if found, _, _ := compare(s); len(found.steps) < len(s.steps) {
+			s.steps = found.steps
+		}
+		for size := max(1, len(s.steps)/2); size > 0; size /= 2 {
+			for i := 0; i+size <= len(s.steps); {
+				less := *s
+				less.steps = slices.Delete(slices.Clone(s.steps), i, i+size)
+				if fails(&less) {
+					*s, changed = less, true
+				} else {
+					i++
+				}
+			}
+		}
+		for i := 0; i < len(s.declarations); {
+			less := *s
+			less.declarations = slices.Delete(slices.Clone(s.declarations), i, i+1)
+			if fails(&less) {
+				*s, changed = less, true
+			} else {
+				i++
+			}
+		}
+		for i := 0; i < len(s.protects); {
+			less := *s
+			less.protects = slices.Delete(slices.Clone(s.protects), i, i+1)
+			if fails(&less) {
+				*s, changed = less, true
+			} else {
+				i++
+			}
+		}
+	}
+	return s
+}
+
+// report is a scenario that fails as a case, with the model's verdicts.
+func report(s *scenario) string {
+	s = minimize(s)
+	found, _, _ := compare(s)
+	p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n== found\nyaml:\n", found.what)
+	for _, line := range strings.Split(strings.TrimSpace(string(s.document())), "\n") {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	b.WriteString("trace:\n")
+	m := model.New(p.Program)
+	for _, step := range s.steps {
+		d, _ := m.Do(step)
+		var words []string
+		for _, word := range step {
+			if strings.Contains(word, " ") {
+				word = strconv.Quote(word)
+			}
+			words = append(words, word)
+		}
+		fmt.Fprintf(&b, "  %s %s\n", strings.Join(words, " "), d)
+	}
+	return b.String()
+}
+
+// choices is a source of random numbers: the bytes of a text, which a fuzzer
+// changes, and then numbers that the text gives.
+type choices struct {
+	text []byte
+	rest *rand.PCG
+}
+
+func newChoices(text []byte) *choices {
+	h := fnv.New64a()
+	h.Write(text)
+	return &choices{text, rand.NewPCG(h.Sum64(), 1)}
+}
+
+func (c *choices) Uint64() uint64 {
+	n := c.rest.Uint64()
+	if len(c.text) > 0 {
+		n = uint64(c.text[0])<<56 | n>>8
+		c.text = c.text[1:]
+	}
+	return n
+}
+
+// FuzzDifferential is TestDifferential for as long as one likes.
+func FuzzDifferential(f *testing.F) {
+	for i := range 20 {
+		f.Add([]byte(strings.Repeat(string(rune('a'+i)), i)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 1000 {
+			return
+		}
+		s := (&generator{Rand: rand.New(newChoices(text))}).scenario()
+		if found, _, err := compare(s); err == nil && found != nil {
+			t.Fatal(report(s))
+		}
+	})
+}
+
+// TestDifferential compares the model with the image on random policies and
+// traces, for some seconds.
+func TestDifferential(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	cases, valid, steps := 0, 0, 0
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); cases++ {
+		text := make([]byte, 8)
+		for i := range text {
+			text[i] = byte(r.Uint32())
+		}
+		g := &generator{Rand: rand.New(newChoices(text))}
+		s := g.scenario()
+		found, sense, err := compare(s)
+		if err != nil {
+			continue
+		}
+		valid++
+		steps += sense
+		if found != nil {
+			t.Fatalf("seed %d, scenario %q: %s", seed, text, report(s))
+		}
+	}
+	t.Logf("%d scenarios, %d with a valid policy, %d steps", cases, valid, steps)
+	if valid*2 < cases || steps < valid*5 {
+		t.Error("the scenarios make too little sense")
+	}
+}

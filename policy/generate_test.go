@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// generator makes policies and traces in a world so small that they meet: a few
+// processes, files, programs and addresses. All its choices come from one source.
+type generator struct {
+	*rand.Rand
+	labels   []string // declared, of sources
+	integral string   // declared by an endorse, or ""
+	trees    bool     // directories move
+	hosts    bool     // some pattern has a name, so that the image knows of names
+}
+
+// scenario is a policy and a trace in parts that can be left out one by one.
+type scenario struct {
+	protects     []string
+	declarations []string // each a source, transform, default, or a rule with one clause
+	steps        [][]string
+}
+
+// document is the policy as a file.
+func (s *scenario) document() []byte {
+	var b strings.Builder
+	b.WriteString("version: 1\nworkspace: /w\n")
+	if len(s.protects) > 0 {
+		fmt.Fprintf(&b, "protect: [%s]\n", strings.Join(s.protects, ", "))
+	}
+	b.WriteString("policy: |\n")
+	for i, d := range s.declarations {
+		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(d, "RULE", fmt.Sprintf("r%d", i)))
+	}
+	return []byte(b.String())
+}
+
+func (g *generator) of(choices ...string) string { return choices[g.IntN(len(choices))] }
+
+// one tells in one of n times that it is so.
+func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
+
+func (g *generator) filePattern() string {
+	return g.of(`"/w/**"`, `"/w/*"`, `"/w/a"`, `"/w/d/**"`, `"/w/d/?"`, `"/s/*"`, `"/s/b"`, `"/s/**"`, `"**/b"`, `"/**/d/*"`, `"/w/[ab]"`,
+		`"/{w,s}/a"`, `"/{w/d,s}/**"`, `"d/*"`, `"e"`, `any`, `"/**"`, `"/w/d"`, `"/*/d/**"`, `"/w/[!a-c]"`, `"/s/d/{a,b*}"`, `"/w/**/b"`)
+}
+
+func (g *generator) execPattern() string {
+	return g.of(`"t1"`, `"t2"`, `"t*"`, `"/bin/t1"`, `"/bin/*"`, `"/w/**"`, `any`, `"{t1,t3}"`, `"**/t[12]"`, `"l"`, `"/bin/**"`)
+}
+
+func (g *generator) peerPattern() string {
+	return g.of(`"@private"`, `"@public"`, `"@loopback"`, `"10.0.0.0/8"`, `"10.0.0.1"`, `"10.0.0.1:80"`, `"10."`, `any`, `"*"`, `"unix:/run/s"`,
+		`"unix:@x"`, `"unix:/run/*"`, `"[fd00::/8]"`, `"*.ex.org"`, `"a.ex.org:443"`, `"10.0.0.1:80-90"`)
+}
+
+func (g *generator) tokens() string {
+	out := ""
+	for g.one(3) && len(out) < 20 {
+		out += " " + g.of(`"push"`, `"p*"`, `"-f"`, `"-*"`, `"[a-p]*"`, `"?"`, `"x y"`)
+	}
+	return out
+}
+
+// names are the labels that an expression may have.
+func (g *generator) names() []string {
+	if g.integral == "" {
+		return g.labels
+	}
+	return append(slices.Clone(g.labels), g.integral)
+}
+
+func (g *generator) expression() string {
+	names := append(g.names(), "true")
+	atom := func() string {
+		if a := g.of(names...); !g.one(3) {
+			return a
+		} else {
+			return "not " + a
+		}
+	}
+	switch g.IntN(4) {
+	case 0:
+		return atom() + " and " + atom()
+	case 1:
+		return atom() + " or " + atom()
+	case 2:
+		return "(" + atom() + " or " + atom() + ") and " + atom()
+	}
+	return atom()
+}
+
+func (g *generator) event() string {
+	switch op := g.of("exec", "exec", "write", "write", "read", "open", "unlink"); op {
+	case "exec":
+		return "exec " + g.execPattern() + g.tokens()
+	default:
+		return op + " " + g.filePattern()
+	}
+}
+
+func (g *generator) condition(pattern func() string, op string) string {
+	switch g.IntN(5) {
+	case 0, 1:
+		p := pattern()
+		if p == "any" {
+			p = `"**"`
+		}
+		return "target " + g.of("", "", "not ") + p
+	case 2:
+		if op == "connect" || op == "send" || op == "recv" || op == "bind" {
+			return `lineage-includes exec "t2"`
+		}
+		return "target " + g.of("", "not ") + "modified"
+	case 3:
+		return "lineage-includes exec " + g.of(`"t1"`, `"/bin/t2"`, `"/w/*"`)
+	}
+	out := "after " + g.event()
+	if strings.HasPrefix(out, "after exec") && g.one(2) {
+		out += " exits " + g.of("0", "0", "1")
+	}
+	if g.one(2) {
+		out += " since " + g.event()
+		if g.one(3) {
+			out += " or " + g.event()
+		}
+	}
+	return out
+}
+
+func (g *generator) clause() string {
+	effect := g.of("block", "block", "block", "notify", "kill", "ask", "allow", "ask hold 5m")
+	op := g.of("exec", "exec", "open", "read", "write", "write", "append", "unlink", "connect", "connect", "send", "recv", "bind")
+	pattern, tokens := g.filePattern, ""
+	switch op {
+	case "exec":
+		pattern, tokens = g.execPattern, g.tokens()
+	case "connect", "send", "recv", "bind":
+		pattern = g.peerPattern
+	}
+	object := pattern()
+	if object == "any" {
+		tokens = ""
+	}
+	out := fmt.Sprintf("rule RULE: %s %s %s%s", effect, op, object, tokens)
+	if g.one(2) {
+		out += " if " + g.expression()
+	}
+	// An image has no clauses behind one that always matches. Where directories
+	// move, one would be missed.
+	always := !strings.Contains(out, " if ") && g.trees
+	if always || g.one(2) {
+		out += " unless " + g.condition(pattern, op)
+		if always {
+			out += ` or lineage-includes exec "never"`
+		}
+		if g.one(3) {
+			out += " or " + g.condition(pattern, op)
+		}
+	} else if g.trees {
+		out += ` unless lineage-includes exec "never"`
+	}
+	return out
+}
+
+func (g *generator) policy(s *scenario) {
+	g.trees = g.one(3)
+	g.labels = []string{"A", "B"}[:1+g.IntN(2)]
+	if g.one(3) {
+		g.integral = "R"
+	}
+	for _, l := range g.labels {
+		for range 1 + g.IntN(2) {
+			kind, pattern := "file", g.filePattern
+			switch g.IntN(4) {
+			case 0:
+				kind, pattern = "exec", g.execPattern
+			case 1:
+				kind, pattern = "endpoint", g.peerPattern
+			}
+			s.declarations = append(s.declarations, fmt.Sprintf("source %s = %s %s", l, kind, pattern()))
+		}
+		if g.one(3) {
+			s.declarations = append(s.declarations, fmt.Sprintf("declassify %s by exec %s", l, g.of(`"t2"`, `"/bin/t3"`)))
+		}
+	}
+	if g.integral != "" {
+		s.declarations = append(s.declarations, "endorse R by exec "+g.of(`"t2"`, `"/bin/t3"`, `"t*"`))
+	}
+	for _, op := range []string{"exec", "write", "read", "connect", "unlink", "send"} {
+		if g.one(8) {
+			s.declarations = append(s.declarations, fmt.Sprintf("default %s %s", g.of("block", "ask", "kill", "notify"), op))
+		}
+	}
+	for range 1 + g.IntN(7) {
+		s.declarations = append(s.declarations, g.clause())
+	}
+	for g.one(4) {
+		entry := g.of(`"/w/a"`, `"d/**"`, `"**/b"`, `"/s/*"`)
+		if g.one(2) {
+			entry = fmt.Sprintf(`{path: %s, if: "%s"}`, entry, g.of(g.names()...))
+		}
+		s.protects = append(s.protects, entry)
+	}
+}
+
+func (g *generator) process() string { return g.of("a", "a", "b", "b", "c", "d") }
+
+func (g *generator) path() string {
+	return g.of("/w/a", "/w/b", "/w/c", "/w/d/a", "/w/d/b", "/s/a", "/s/b", "/s/d/a", "/w/e", "/w/l", "/w/l/a", "/w/d", "/s/d", "/bin/t1")
+}
+
+func (g *generator) program() string {
+	return g.of("/bin/t1", "/bin/t1", "/bin/t2", "/bin/t2", "/bin/t3", "/w/t1", "/w/a", "/w/l", "/bin/x", "/w/d/t2")
+}
+
+func (g *generator) peer() string {
+	if g.hosts && g.one(3) {
+		return g.of("a.ex.org:443", "b.ex.org:80", "ex.org:443")
+	}
+	return g.of("10.0.0.1:80", "10.0.0.1:443", "10.9.0.1:80", "8.8.8.8:53/udp", "[fd00::1]:443", "127.0.0.1:5000", "unix:/run/s", "unix:@x",
+		"[::1]:5000", "[2606:4700::1]:443")
+}
+
+func (g *generator) args() (out []string) {
+	for range g.IntN(4) {
+		out = append(out, g.of("push", "pull", "-f", "x y", "origin", "-v", "p"))
+	}
+	return out
+}
+
+// step is one that may make no sense.
+func (g *generator) step() []string {
+	p := g.process()
+	switch g.IntN(24) {
+	case 0, 1, 2:
+		return append([]string{p, g.of("exec", "exec", "exec", "exec", "execfails"), g.program()}, g.args()...)
+	case 3:
+		if g.one(2) {
+			return []string{p, "mapexec", g.program()}
+		}
+		return append([]string{p, "execscript", g.program(), g.program()}, g.args()...)
+	case 4, 5, 6, 7, 8:
+		return []string{p, g.of("read", "read", "write", "write", "open", "append", "mmapshared", "chmod", "chown"), g.path()}
+	case 9:
+		return []string{p, "truncate", g.path(), "0"}
+	case 10, 11:
+		if g.trees {
+			return []string{p, g.of("rename", "rename", "exchange"), g.path(), g.path()}
+		}
+		return []string{p, "link", g.path(), g.path()}
+	case 12:
+		return []string{p, g.of("unlink", "unlink", "mkdir", "rmdir"), g.path()}
+	case 13:
+		return []string{p, "symlink", g.of("/s", "/s/a", "d", "../s/b", "/bin/t1", "/bin/t2"), g.of("/w/l", "/w/l", "/w/t1", "/w/e")}
+	case 14, 15, 16:
+		return []string{p, g.of("connect", "connect", "send", "recv", "bind"), g.peer()}
+	case 17:
+		return []string{p, "fork", g.of("b", "c", "d", "e")}
+	case 18:
+		if g.one(3) {
+			return []string{p, "killed", "9"}
+		}
+		return []string{p, "exit", g.of("0", "0", "1")}
+	case 19:
+		return []string{p, g.of("pipe", "pipewrite", "piperead", "shm"), "p"}
+	case 20:
+		switch g.IntN(4) {
+		case 0:
+			return []string{p, "fdopen", "f", g.of("r", "w", "a", "rw"), g.path()}
+		case 1:
+			return []string{p, "fdpass", "f", g.process()}
+		}
+		return []string{p, g.of("fdread", "fdwrite"), "f"}
+	case 21:
+		return []string{p, g.of("ptrace", "memread", "memwrite"), g.process()}
+	case 22:
+		switch g.IntN(6) {
+		case 0:
+			return []string{g.of("b", "c", "d", "e"), "enter"}
+		case 1:
+			return []string{p, "setenv", g.of("LD_PRELOAD", "HOME"), "x"}
+		case 2:
+			return []string{p, g.of("chdir", "setuid"), "/w/d"}
+		case 3:
+			return []string{"scope", g.of("restart", "restart", "lost")}
+		}
+		return []string{"time", g.of("1m", "4m", "5m", "11m")}
+	}
+	switch g.IntN(6) {
+	case 0:
+		return []string{"human", "approve", "once"}
+	case 1:
+		return []string{"human", "approve"}
+	case 2:
+		return []string{"human", "approve", g.of("scope", "1h")}
+	case 3:
+		return []string{"human", "deny", g.of("scope", "10m")}
+	}
+	return []string{"human", "approve", "once"}
+}
+
+func (g *generator) scenario() *scenario {
+	s := &scenario{}
+	g.policy(s)
+	g.hosts = strings.Contains(string(s.document()), "ex.org")
+	for range 5 + g.IntN(40) {
+		s.steps = append(s.steps, g.step())
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// name is what makes or removes one name: `link` and `symlink` have two.
+func (s *Scope) name(p *Process, op, object string) (*operation, error) {
+	x := s.files.at(object, false)
+	o := &operation{subject: p, events: []*event{x.event(ir.Write)}}
+	if op == "mkdir" {
+		o.effect = func() {
+			x.put()
+			x.file.kind = directory
+			s.files.gone[x.name] = true // what is below it was not made yet
+		}
+		return o.of(x), x.isFree()
+	}
+	o.events = append(o.events, x.event(ir.Unlink))
+	o.effect = func() { s.files.remove(x.name) }
+	return o.of(x), x.isFile()
+}
+
+// of takes the effect from an operation on what could not be resolved: nobody knows
+// what happens.
+func (o *operation) of(places ...place) *operation {
+	for _, x := range places {
+		if !x.known {
+			o.effect = nil
+		}
+	}
+	return o
+}
+
+// link is "rename and link (old and new name)".
+func (s *Scope) link(p *Process, from, to string) (*operation, error) {
+	x, y := s.files.at(from, false), s.files.at(to, false)
+	if err := x.isFile(); err != nil {
+		return nil, err
+	}
+	if err := y.isFree(); err != nil {
+		return nil, err
+	}
+	if below(x.name, y.name) {
+		return nil, stepErrorf("%s exists already", y.name)
+	}
+	y.file = x.file
+	o := &operation{subject: p, events: []*event{x.event(ir.Write), y.event(ir.Write)}, effect: func() {
+		x.file.named, x.file.kind = true, regular
+		x.keep()
+		y.put()
+		if target := s.files.links[x.name]; target != "" {
+			s.files.links[y.name] = target
+		}
+	}}
+	return o.of(x, y), nil
+}
+
+// symlink is a write of its own name; the target need not exist.
+func (s *Scope) symlink(p *Process, target, object string) (*operation, error) {
+	x := s.files.at(object, false)
+	if target == "" {
+		return nil, stepErrorf("a symbolic link has a target")
+	}
+	e := x.event(ir.Write)
+	e.file = &file{}
+	o := &operation{subject: p, events: []*event{e}, effect: func() { s.files.links[x.name] = target }}
+	return o.of(x), x.isFree()
+}
+
+// rename writes and unlinks the old name, writes the new one, and unlinks what it
+// renames over; an exchange does both to both.
+func (s *Scope) rename(p *Process, from, to string, exchange bool) (*operation, error) {
+	a, b := s.files.at(from, false), s.files.at(to, false)
+	if err := s.renames(a, b, exchange); err != nil {
+		return nil, err
+	}
+	over := exchange || s.files.used(b.name)
+	trees := s.files.isDirectory(a.name) || exchange && s.files.isDirectory(b.name)
+	arriving, leaving := b, a
+	arriving.file, leaving.file = a.file, b.file
+	o := &operation{subject: p, events: []*event{a.event(ir.Write), a.event(ir.Unlink), arriving.event(ir.Write)}}
+	if over {
+		o.events = append(o.events, b.event(ir.Unlink))
+	}
+	if exchange {
+		o.events = append(o.events, leaving.event(ir.Write))
+	}
+	if trees && a.known && b.known {
+		// "Renaming a directory D to E counts as write and unlink under every clause
+		// for which the states after D/ and E/ differ."
+		for _, op := range []ir.Op{ir.Write, ir.Unlink} {
+			e := a.event(op)
+			e.moved, e.to = a.name, b.name
+			o.events = append(o.events, e)
+		}
+	}
+	o.effect = func() {
+		a.keep()
+		if exchange {
+			b.keep()
+			s.files.exchange(a.name, b.name)
+			return
+		}
+		if over {
+			s.files.remove(b.name)
+		}
+		s.files.rename(a.name, b.name)
+	}
+	return o.of(a, b), nil
+}
+
+// renames says why one name cannot take the place of another, nil if it can.
+func (s *Scope) renames(a, b place, exchange bool) error {
+	if err := a.isThere(); err != nil {
+		return err
+	}
+	if exchange {
+		if err := b.isThere(); err != nil {
+			return err
+		}
+	} else if err := b.canBeFile(); err != nil {
+		return err
+	}
+	if a.known && b.known && (below(a.name, b.name) || below(b.name, a.name)) {
+		return stepErrorf("%s and %s are the same or in one another", a.name, b.name)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"strings"
+
+	"github.com/actplane/actplane/policy/ir"
+)
+
+// place is what a path leads to.
+type place struct {
+	name  string // absolute, symbolic links resolved
+	file  *file
+	known bool // else the path cannot be resolved, and the file may be any
+	tree  *tree
+}
+
+// at finds what a path leads to; what a symbolic link in its last component leads
+// to if follow says so.
+func (t *tree) at(path string, follow bool) place {
+	name, ok := t.resolve(path, follow)
+	if !ok {
+		return place{name, &file{}, false, t}
+	}
+	return place{name, t.find(name), true, t}
+}
+
+func (x place) event(op ir.Op) *event {
+	return &event{op: op, path: x.name, file: x.file, unresolved: !x.known}
+}
+
+// isThere says why there is nothing at a place, nil if there is.
+func (x place) isThere() error {
+	if x.known && !x.tree.exists(x.name) {
+		return stepErrorf("%s does not exist any more", x.name)
+	}
+	return nil
+}
+
+// isFile says why there is no file, nil if there is, or may be.
+func (x place) isFile() error {
+	if err := x.isThere(); err != nil {
+		return err
+	}
+	return x.canBeFile()
+}
+
+// canBeFile says why there is none and none can be made.
+func (x place) canBeFile() error {
+	switch {
+	case !x.known:
+		return nil
+	case x.tree.inFile(x.name):
+		return stepErrorf("%s is in what is no directory", x.name)
+	case x.tree.parent(x.name):
+		return stepErrorf("%s is a directory that is not empty", x.name)
+	}
+	return nil
+}
+
+// isFree says why a name cannot be given, nil if it can.
+func (x place) isFree() error {
+	if x.known && x.tree.used(x.name) {
+		return stepErrorf("%s exists already", x.name)
+	}
+	return x.canBeFile()
+}
+
+// put gives the file its name for good.
+func (x place) put() {
+	if x.known {
+		x.tree.names[x.name] = x.tree.number(x.file)
+		delete(x.tree.unused, x.name)
+	}
+}
+
+// keep is put, unless the name is a symbolic link's.
+func (x place) keep() {
+	if x.tree.links[x.name] == "" {
+		x.put()
+	}
+}
+
+// What of the container's files is not the policy's business.
+const (
+	engineFolder = "/run/actplane"
+	cgroupFolder = "/sys/fs/cgroup"
+)
+
+// outside tells whether a path is one of "the scope's own feedback socket, the guest
+// binary" and so "outside the rules": "a rule can't cut the agent off from its
+// reasons".
+func outside(name string) bool {
+	return name == engineFolder+"/feedback.sock" || name == engineFolder+"/bin/actplane-guest"
+}
+
+// device tells whether a path is "no object of file rules unless a pattern names
+// the device literally"; carries, whether labels flow through it.
+func device(name string) (is, carries bool) {
+	switch name {
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom":
+		return true, false
+	case "/dev/tty", "/dev/console", "/dev/ptmx":
+		return true, true
+	}
+	return strings.HasPrefix(name, "/dev/pts/"), true
+}
