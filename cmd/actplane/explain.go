@@ -22,11 +22,19 @@ func explainCommand() *cli.Command {
 		ArgsUsage: "FILE…",
 		Description: "Says of each source, default and clause what it does, to whom, when it does not, and what the\n" +
 			"agent is told; and, where the engine runs, what is otherwise on this host. A FILE that is\n" +
-			"called - is standard input. The exit status is as with check: 0, 1 for errors in a policy, 2\n" +
-			"for a wrong command line, 3 when a file cannot be read.",
+			"called - is standard input.\n\n" +
+			"With --event it says instead what the policy decides about that event: which clauses match, and\n" +
+			"of the others which condition failed. An event is a line of a policy test, docs/policy-tests.md,\n" +
+			"without the verdict; several are acted out in this order, so that what one brings about counts\n" +
+			"for the next:\n\n" +
+			"   actplane explain --event 'a read .env' --event 'a connect 93.184.216.34:443' actplane.yaml\n\n" +
+			"The exit status is 0 whatever the verdict, 1 for errors in a policy, 2 for a wrong command line\n" +
+			"or an event that makes no sense, 3 when a file cannot be read.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of the output: text or json"},
 			&cli.StringFlag{Name: "workspace", Usage: "the `DIRECTORY` in the container where relative patterns begin, for files that name none"},
+			&cli.GenericFlag{Name: "event", Value: &eventLines{}, Usage: "explain what is decided about this `EVENT`, such as 'a exec /usr/bin/git push'"},
+			&cli.StringSliceFlag{Name: "with", Usage: "the processes of the events carry this `LABEL` from their beginning"},
 			runDirFlag(),
 		},
 		Action: explainPolicies,
@@ -60,6 +68,12 @@ func explainPolicies(c *cli.Context) error {
 	policies, err := compileAll(c)
 	if err != nil {
 		return err
+	}
+	if lines, _ := c.Generic("event").(*eventLines); lines != nil && len(*lines) > 0 {
+		return explainEvents(c, policies, *lines, format)
+	}
+	if c.IsSet("with") {
+		return usageError("explain: --with is about events: name one with --event")
 	}
 	host := askHost(c)
 	out := []explained{}

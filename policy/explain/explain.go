@@ -5,7 +5,7 @@
 //
 // It reads the compiled program, so that what it says is what holds: workspaces
 // are applied, names are resolved, domains are chosen. What a policy decides about
-// an event it does not know; package model does.
+// an event package model says; Events puts that into words.
 package explain
 
 import (

@@ -34,6 +34,8 @@ type ClauseTrace struct {
 	// Event is what it was held against: of the events that a step consists of the one
 	// that it comes closest to matching.
 	Event      string
+	Op         ir.Op  // of that event
+	Object     string // its path, links resolved, or its endpoint
 	Matches    bool
 	Decides    bool
 	Conditions []Condition // all of them; the operation alone, where it is another
@@ -63,7 +65,7 @@ func Explain(p *ir.Program, steps []Step, labels uint64) ([]Trace, error) {
 		t.Step = &steps[i]
 		if o != nil {
 			for _, c := range t.Clauses {
-				if c.Conditions[0].Met {
+				if c.near() {
 					t.Notes = append(t.Notes, h.led(c.Clause, o)...)
 				}
 			}
@@ -78,6 +80,11 @@ func Explain(p *ir.Program, steps []Step, labels uint64) ([]Trace, error) {
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// near tells whether a clause matches, or would but for the state.
+func (c *ClauseTrace) near() bool {
+	return !slices.ContainsFunc(c.Conditions, func(x Condition) bool { return !x.Met && x.Part < If })
 }
 
 // trace says how a step would be decided, as far as it makes sense.
@@ -121,7 +128,7 @@ func (s *Scope) consider(t *Trace, o *operation) {
 		if e == nil {
 			continue // of what is outside of the rules
 		}
-		c.Event, c.Matches = e.String(), miss == nil
+		c.Event, c.Op, c.Object, c.Matches = e.String(), e.op, e.object(), miss == nil
 		c.Conditions = slices.Collect(s.conditions(c.Clause, p, e, s.wouldHold(p, e)))
 		t.Clauses = append(t.Clauses, c)
 	}
