@@ -177,7 +177,7 @@ func (p *page) policy(e *explained) {
 	for i := range e.Rules {
 		r := &e.Rules[i]
 		p.statements("Rule "+r.Name, r.Clauses)
-		if len(r.Clauses) > 0 {
+		if r.Tells() {
 			p.text(toldIndent, "The agent is told: %s", r.ToldText())
 		}
 	}

@@ -48,6 +48,8 @@ type Statement struct {
 	// Unless are the cases in which it does not hold, each a sentence without its
 	// capital letter and its full stop.
 	Unless []string `json:"unless"`
+	// Effect is what a clause or a default says, "" for what has no effect of its own.
+	Effect string `json:"effect,omitempty"`
 	// Mode is the effect that a clause or a default has where it is enforced, or
 	// NotEnforced; "" for what has no effect of its own.
 	Mode string `json:"mode,omitempty"`
@@ -110,7 +112,8 @@ type explainer struct {
 func (x *explainer) statement(pos, text, meaning string, effect ...ir.Effect) Statement {
 	s := Statement{Position: pos, Text: text, Meaning: Sentence(meaning), Unless: []string{}, Notes: []string{}}
 	if len(effect) > 0 {
-		s.Mode = effect[0].String()
+		s.Effect = effect[0].String()
+		s.Mode = s.Effect
 	}
 	if list := x.refused[pos]; len(list) > 0 {
 		s.Mode = NotEnforced
@@ -251,6 +254,11 @@ func Bytes(n int64) string {
 		n, i = n/1024, i+1
 	}
 	return fmt.Sprintf("%d %s", n, units[i])
+}
+
+// Tells tells whether the agent is told anything of the rule: an allow is silent.
+func (r *Rule) Tells() bool {
+	return slices.ContainsFunc(r.Clauses, func(s Statement) bool { return s.Effect != ir.Allow.String() })
 }
 
 // ToldText is what the agent is told of a rule's decisions, apart from the facts.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
@@ -13,28 +14,54 @@ import (
 )
 
 // fewAlternatives is how many alternatives of a pattern are named one by one.
-const fewAlternatives = 8
+const fewAlternatives = 32
+
+// phrase is an object in words: of several that differ in the name alone the names
+// can be listed.
+type phrase struct{ before, name, after string }
+
+func (p phrase) String() string { return p.before + p.name + p.after }
 
 // object names what a pattern matches, as the object of a sentence.
-func object(p ir.Pattern) string {
+func object(p ir.Pattern) string { return series(objects(p, "or"), "or") }
+
+// objects are the things that a pattern matches: one for each alternative, but that
+// those which differ in the name alone are one, their names joined by a word.
+func objects(p ir.Pattern, join string) []string {
 	one, all := fileObject, "any file"
 	switch p.Kind {
 	case ir.ExecProgram:
 		one, all = programObject, "any program"
 	case ir.Endpoint:
-		one, all = endpointObject, "any address or Unix socket"
+		one, all = func(text string) phrase { return phrase{before: endpointObject(text)} }, "any address or Unix socket"
 	}
 	if p.Any {
-		return all
+		return []string{all}
 	}
-	alternatives := []string{p.Text}
-	if list, err := pattern.Alternatives(p.Text); err == nil && len(list) <= fewAlternatives {
-		alternatives = list
+	var kinds []phrase
+	names := map[phrase][]string{}
+	for _, a := range alternatives(p.Text) {
+		x := one(a)
+		kind := phrase{before: x.before, after: x.after}
+		if _, known := names[kind]; !known {
+			kinds = append(kinds, kind)
+		}
+		names[kind] = append(names[kind], x.name)
 	}
-	for i, a := range alternatives {
-		alternatives[i] = one(a)
+	var out []string
+	for _, kind := range kinds {
+		kind.name = series(names[kind], join)
+		out = append(out, kind.String())
 	}
-	return series(alternatives, "or")
+	return out
+}
+
+// alternatives are those of a glob, the glob alone if they are many.
+func alternatives(glob string) []string {
+	if list, err := pattern.Alternatives(glob); err == nil && len(list) <= fewAlternatives {
+		return list
+	}
+	return []string{glob}
 }
 
 // series is a list in a sentence.
@@ -64,43 +91,43 @@ func literal(glob string) (string, bool) {
 	return b.String(), true
 }
 
-func fileObject(glob string) string { return pathObject(glob, "file") }
+func fileObject(glob string) phrase { return pathObject(glob, "file") }
 
 // pathObject puts the globs into words that people write most, and names the others
 // as they are.
-func pathObject(glob, noun string) string {
+func pathObject(glob, noun string) phrase {
 	if name, ok := literal(glob); ok {
-		return name
+		return phrase{before: name}
 	}
 	dir, base := path.Split(glob)
 	dir = strings.TrimSuffix(dir, "/")
 	if base == "**" {
 		switch top, ok := literal(dir); {
 		case ok && top != "" && noun == "file":
-			return top + " and whatever is in it"
+			return phrase{name: top, after: " and whatever is in it"}
 		case ok:
-			return "any " + noun + " in " + or(top, "/") + " or below it"
+			return phrase{"any " + noun + " in ", or(top, "/"), " or below it"}
 		}
 	}
 	deep := strings.HasSuffix(dir, "/**")
 	top, plain := literal(strings.TrimSuffix(dir, "/**"))
 	if !plain || strings.Contains(base, "**") {
-		return "any " + noun + " whose path matches " + glob
+		return phrase{before: "any " + noun + " whose path matches ", name: glob}
 	}
-	named := "any " + noun
 	if name, ok := literal(base); ok {
 		base = name
 	}
-	if base != "*" {
-		named += " named " + base
-	}
+	where := " directly in " + or(top, "/")
 	switch {
 	case deep && top == "":
-		return named + " in any directory"
+		where = " in any directory"
 	case deep:
-		return named + " in " + top + " or below it"
+		where = " in " + top + " or below it"
 	}
-	return named + " directly in " + or(top, "/")
+	if base == "*" {
+		return phrase{before: "any " + noun + where}
+	}
+	return phrase{"any " + noun + " named ", base, where}
 }
 
 func or(text, otherwise string) string {
@@ -110,14 +137,14 @@ func or(text, otherwise string) string {
 	return text
 }
 
-func programObject(glob string) string {
+func programObject(glob string) phrase {
 	if strings.Contains(glob, "/") {
 		return pathObject(glob, "program")
 	}
 	if name, ok := literal(glob); ok {
-		return name
+		return phrase{before: name}
 	}
-	return "any program named " + glob
+	return phrase{before: "any program named ", name: glob}
 }
 
 func endpointObject(text string) string {
@@ -174,13 +201,17 @@ func socketObject(socket string) string {
 
 // arguments says which arguments have to be there.
 func arguments(args []string) string {
-	words := make([]string, len(args))
-	for i, a := range args {
-		if text, ok := literal(a); ok {
-			words[i] = fmt.Sprintf("the argument %q", text)
-		} else {
-			words[i] = fmt.Sprintf("an argument that matches %q", a)
+	var words []string
+	for _, a := range args {
+		list, kind := alternatives(a), "the argument "
+		for i, glob := range list {
+			text, plain := literal(glob)
+			if !plain {
+				kind, text = "an argument that matches ", glob
+			}
+			list[i] = strconv.Quote(text)
 		}
+		words = append(words, kind+series(list, "or"))
 	}
 	if len(words) == 0 {
 		return ""
@@ -290,28 +321,37 @@ func participle(op ir.Op) string {
 
 // happened is an event of a gate, in the perfect tense.
 func happened(e ir.Event) string {
-	return some(object(e.Pattern)+arguments(e.Args)) + " has been " + participle(e.Op)
+	return some(e.Pattern) + arguments(e.Args) + " has been " + participle(e.Op)
 }
 
-// some is an object of which one is enough.
-func some(object string) string {
-	rest, ok := strings.CutPrefix(object, "any ")
-	switch {
-	case !ok:
-		return object
-	case strings.HasPrefix(rest, "address"):
-		return "an " + rest
+// some is the object of which one is enough.
+func some(p ir.Pattern) string {
+	list := objects(p, "or")
+	for i, text := range list {
+		rest, ok := strings.CutPrefix(text, "any ")
+		switch {
+		case ok && strings.HasPrefix(rest, "address"):
+			list[i] = "an " + rest
+		case ok:
+			list[i] = "a " + rest
+		}
 	}
-	return "a " + rest
+	return series(list, "or")
 }
 
 // notHappened denies it.
 func notHappened(e ir.Event) string {
-	what := object(e.Pattern) + arguments(e.Args)
-	if rest, ok := strings.CutPrefix(what, "any "); ok {
-		return "no " + rest + " has been " + participle(e.Op)
+	list := objects(e.Pattern, "or")
+	what, not := "none of "+series(list, "and"), ""
+	switch rest, any := strings.CutPrefix(list[0], "any "); {
+	case len(list) == 1 && any:
+		what = "no " + rest
+	case len(list) == 1:
+		what, not = list[0], " not"
+	case len(list) == 2:
+		what = "neither " + list[0] + " nor " + list[1]
 	}
-	return what + " has not been " + participle(e.Op)
+	return what + arguments(e.Args) + " has" + not + " been " + participle(e.Op)
 }
 
 // gate says when an `after` condition holds.
@@ -340,10 +380,10 @@ func excuses(p *ir.Program, c *ir.Clause) []string {
 		if t.Not {
 			verb = "it is not "
 		}
-		out = append(out, verb+some(object(t.Pattern)))
+		out = append(out, verb+some(t.Pattern))
 	}
 	for _, l := range c.Unless.Lineages {
-		out = append(out, "the process or one that it descends from has run "+some(object(p.Lineages[l])))
+		out = append(out, "the process or one that it descends from has run "+some(p.Lineages[l]))
 	}
 	for _, g := range c.Unless.Gates {
 		out = append(out, gate(p.Gates[g]))
