@@ -101,7 +101,7 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 	program, list := check.Check(layers, opts.Enforce)
 	diags = append(diags, list...)
 	if diags.Errors() == 0 {
-		diags = append(diags, checkUnbound(layers, unbound, opts.Enforce)...)
+		diags = append(diags, checkUnbound(layers, unbound)...)
 	}
 	if diags.Errors() > 0 {
 		return nil, diags.Tidy()
@@ -167,7 +167,7 @@ func layerOf(d Document, f *file, opts Options, parts []check.Part) check.Layer 
 // checkUnbound reports what is wrong with the rules that the domains which hold
 // don't bind, together with all other rules of their file: another domain may
 // bind them. What is only too much together is not reported.
-func checkUnbound(layers []check.Layer, unbound [][]check.Part, enforce bool) diag.List {
+func checkUnbound(layers []check.Layer, unbound [][]check.Part) diag.List {
 	all := slices.Clone(layers)
 	any := false
 	for i, parts := range unbound {
@@ -177,7 +177,7 @@ func checkUnbound(layers []check.Layer, unbound [][]check.Part, enforce bool) di
 	if !any {
 		return nil
 	}
-	_, list := check.Check(all, enforce)
+	_, list := check.Check(all, false)
 	return slices.DeleteFunc(list, func(d diag.Diagnostic) bool {
 		return d.Code == diag.OverLimit || d.Code == diag.DuplicateRule || d.Code == diag.DuplicateDefault ||
 			d.Code == diag.SourceOfEndorsed || d.Severity == diag.Warning
