@@ -5,6 +5,7 @@ package policy
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,14 +25,15 @@ func (r *reader) badYAML(err error) {
 		}
 	}
 	line = max(1, min(line, r.text.Lines()))
-	if r.tabIndent(line, message) || r.strayText(line, message) {
+	if r.unknownAnchor(message) || r.tabIndent(line, message) || r.strayText(line, message) || r.notClosed(line) {
 		return
 	}
-	text := r.text.Line(line)
-	d := r.atLine(line, len(text)-len(strings.TrimLeft(text, " ")), "the file is not YAML: %s", message)
+	d := r.atLine(line, indent(r.text.Line(line)), "the file is not YAML: %s", message)
 	d.Hint = r.yamlHint(line, message)
 	r.diags = append(r.diags, d)
 }
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 // atLine makes a diagnostic about a character of a line, which is given by its byte.
 func (r *reader) atLine(line, offset int, format string, args ...any) diag.Diagnostic {
@@ -66,13 +68,103 @@ func (r *reader) strayText(line int, message string) bool {
 	}
 	key := r.textAbove(line)
 	for n := key + 1; key > 0 && n <= min(line+1, r.text.Lines()); n++ {
-		text := r.text.Line(n)
-		indent := len(text) - len(strings.TrimLeft(text, " "))
-		word, _, _ := strings.Cut(text[indent:], " ")
-		if syntax.Begins(word) && indent < r.textIndent(key) {
-			r.diags = append(r.diags, r.atLine(n, indent, "this line is not indented like the policy text above it, so the text ends before it").
+		text := strings.TrimLeft(r.text.Line(n), " ")
+		word, _, _ := strings.Cut(text, " ")
+		if at := indent(r.text.Line(n)); at < r.textIndent(key) && (syntax.Begins(word) || strings.HasPrefix(text, "#") && r.textGoesOn(n, r.textIndent(key))) {
+			r.diags = append(r.diags, r.atLine(n, at, "this line is not indented like the policy text above it, so the text ends before it").
 				WithHint("indent it with %d spaces or more, as the text that begins at line %d", r.textIndent(key), key+1))
 			return true
+		}
+	}
+	return false
+}
+
+// unknownAnchor reports an alias without its anchor: mostly an asterisk that should
+// be in quotes. The library does not tell where it stands.
+func (r *reader) unknownAnchor(message string) bool {
+	m := regexp.MustCompile(`^unknown anchor '(.*)' referenced`).FindStringSubmatch(message)
+	if m == nil {
+		return false
+	}
+	alias := regexp.MustCompile(`[-:,[{] *(\*` + regexp.QuoteMeta(m[1]) + `)(?:[ ,\]}]|$)`)
+	for n := 1; n <= r.text.Lines(); n++ {
+		if found := alias.FindStringSubmatchIndex(r.text.Line(n)); found != nil {
+			r.diags = append(r.diags, r.atLine(n, found[2], "there is no anchor &%s", m[1]).
+				WithHint("a value that begins with * stands in quotes: \"*%s\"", m[1]))
+			return true
+		}
+	}
+	return false
+}
+
+// notClosed reports a quote or bracket above a line, on the nearest line that has
+// one and does not close it.
+func (r *reader) notClosed(line int) bool {
+	value := regexp.MustCompile(`^ *(?:- +)?(?:[\w."-]+ *: +)?(["'\[{].*)$`)
+	for n := line; n > 0 && n > line-maxNotClosed; n-- {
+		m := value.FindStringSubmatch(r.text.Line(n))
+		if m == nil {
+			continue
+		}
+		open := m[1][0]
+		at := len(r.text.Line(n)) - len(m[1])
+		switch {
+		case open == '"' || open == '\'':
+			if strings.Count(m[1], string(open))%2 == 0 || strings.Count(m[1], `\"`) > 0 {
+				continue
+			}
+			r.diags = append(r.diags, r.atLine(n, at, "the quote that begins here is not closed on its line").
+				WithHint("close it with %c; a text of several lines stands below `KEY: |`", open))
+			return true
+		case r.balance(n) > 0:
+			r.diags = append(r.diags, r.atLine(n, at, "the %c that begins here is not closed", open).
+				WithHint("close it with %c", closing(open)))
+			return true
+		}
+	}
+	return false
+}
+
+// maxNotClosed bounds how far above an error its cause is looked for.
+const maxNotClosed = 100
+
+func closing(open byte) byte {
+	if open == '[' {
+		return ']'
+	}
+	return '}'
+}
+
+// balance returns how many brackets more are opened than closed, outside of double
+// quotes, from a line to the next that begins with a key of the file.
+func (r *reader) balance(from int) int {
+	depth := 0
+	for n := from; n <= r.text.Lines(); n++ {
+		text := r.text.Line(n)
+		if word, _, ok := strings.Cut(text, ":"); n > from && ok && slices.Contains(fileKeys, word) {
+			break
+		}
+		quoted := false
+		for i := range len(text) {
+			switch c := text[i]; {
+			case c == '"' && (i == 0 || text[i-1] != '\\'):
+				quoted = !quoted
+			case quoted:
+			case c == '[' || c == '{':
+				depth++
+			case c == ']' || c == '}':
+				depth--
+			}
+		}
+	}
+	return depth
+}
+
+// textGoesOn tells whether the line after n that is not blank is indented as a text.
+func (r *reader) textGoesOn(n, by int) bool {
+	for n++; n <= r.text.Lines(); n++ {
+		if text := r.text.Line(n); strings.TrimSpace(text) != "" {
+			return indent(text) >= by
 		}
 	}
 	return false
@@ -96,7 +188,7 @@ func (r *reader) textIndent(line int) int {
 	}
 	for n := line + 1; n <= r.text.Lines(); n++ {
 		if text := r.text.Line(n); strings.TrimSpace(text) != "" {
-			return len(text) - len(strings.TrimLeft(text, " "))
+			return indent(text)
 		}
 	}
 	return 0
@@ -122,6 +214,8 @@ func (r *reader) yamlHint(line int, message string) string {
 		return "a value that begins with @, ` or % stands in quotes"
 	case strings.Contains(message, "expected key"):
 		return "indent it like the lines that it belongs to; a text below | is indented at least as far as its first line"
+	case strings.Contains(message, "expected ','"):
+		return "a comma is missing before it"
 	case strings.Contains(message, "expected ':'"):
 		return "a line of the file is KEY: VALUE"
 	case strings.Contains(message, "mapping values are not allowed"):
@@ -141,8 +235,12 @@ func (r *reader) colonHint(line int) string {
 		if before == "" || before[0] == '#' {
 			continue
 		}
-		if first, rest, ok := strings.Cut(before, " "); ok && !strings.Contains(before, ":") {
+		first, rest, ok := strings.Cut(before, " ")
+		switch {
+		case ok && !strings.Contains(before, ":"):
 			return fmt.Sprintf("line %d has no colon: write %s: %s", n, first, rest)
+		case ok && strings.HasSuffix(first, ":") && indent(r.text.Line(line)) > indent(r.text.Line(n)):
+			return fmt.Sprintf("indent it as line %d, with %d spaces", n, indent(r.text.Line(n)))
 		}
 		break
 	}
