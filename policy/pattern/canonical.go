@@ -73,13 +73,17 @@ func shellish(text string) error {
 	case windowsVariable(text):
 		return errorf(NotExpanded, "write its value", "variables are not expanded in patterns")
 	}
-	for i := 0; i+1 < len(text); i++ {
+	for i := 0; i < len(text); i++ {
+		next := byte(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
 		switch c := text[i]; {
 		case c == '\\':
 			i++
-		case c == '$' && text[i+1] == '(', c == '`':
+		case c == '$' && next == '(', c == '`':
 			return errorf(NotExpanded, `write what it would print; plain characters are written \$ and \`+"`", "commands are not run in patterns")
-		case c == '$' && (text[i+1] == '{' || text[i+1] == '_' || letter(text[i+1])):
+		case c == '$' && (next == '{' || next == '_' || letter(next)):
 			return errorf(NotExpanded, `write its value; a plain dollar sign is written \$`, "variables are not expanded in patterns")
 		}
 	}
@@ -104,7 +108,7 @@ func files(alternatives []string, workspace string) (string, bool, error) {
 		if a == "" {
 			return "", false, errorf(NeverMatches, "", "an alternative of the pattern is empty")
 		}
-		switch {
+		switch a = plainSeparators(a); {
 		case a[0] == '/':
 		case strings.HasPrefix(a, "**"):
 			a = "/" + a
@@ -181,6 +185,30 @@ func cleaned(glob string) (string, error) {
 		}
 	}
 	return "/" + strings.Join(kept, "/"), nil
+}
+
+// plainSeparators drops the backslashes before / and ., which are what they are
+// with and without: else a segment would not be seen for what it is.
+func plainSeparators(glob string) string {
+	if !strings.Contains(glob, `\`) {
+		return glob
+	}
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; {
+		case c == '\\' && i+1 < len(glob):
+			i++
+			if glob[i] != '/' && glob[i] != '.' {
+				b.WriteByte(c)
+			}
+		case c == '[':
+			end := skipClass(glob, i)
+			b.WriteString(glob[i : end-1])
+			i = end - 1
+		}
+		b.WriteByte(glob[i])
+	}
+	return b.String()
 }
 
 // wild tells whether a segment has a wildcard.

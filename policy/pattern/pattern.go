@@ -99,8 +99,10 @@ func Glob(text string, mode Mode) ([][]Elem, error) {
 
 // elements parses a glob without alternatives.
 func elements(s string, mode Mode) ([]Elem, error) {
-	if mode == Path && strings.HasPrefix(s, "**/") {
-		s = "/" + s
+	if mode == Path {
+		if s = plainSeparators(s); strings.HasPrefix(s, "**/") {
+			s = "/" + s
+		}
 	}
 	var out []Elem
 	made := map[string]Elem{} // classes: a pattern may have thousands that are alike
