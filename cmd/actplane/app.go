@@ -47,6 +47,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runHelperMain(args[2:], stderr)
 	}
 	app := newApp()
+	if len(args) > 1 && args[1] == completeHelper {
+		return completeMain(app, args[2:], stdout)
+	}
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
 	err := app.Run(arrange(app, args))
 	if err == nil {
@@ -79,7 +82,7 @@ func newApp() *cli.App {
 			initCommand(), checkCommand(), testCommand(), explainCommand(),
 			fmtCommand(), schemaCommand(), compileCommand(), signCommand(), verifyCommand(),
 			doctorCommand(), psCommand(), eventsCommand(), runCommand(),
-			installCommand(), uninstallCommand(), helpCommand(),
+			installCommand(), uninstallCommand(), completionCommand(), helpCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

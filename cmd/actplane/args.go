@@ -9,15 +9,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completionFlag is what shells ask for completions with; it has to stay last.
-const completionFlag = "--generate-bash-completion"
-
 // arrange moves the flags of a command before its other arguments, where the
 // command-line package wants them: `check FILE --strict` is `check --strict FILE`.
 // What stands behind -- is no flag. Of a command that runs another one, all that
 // follows the first other argument is that one's.
 func arrange(app *cli.App, args []string) []string {
-	if len(args) < 2 || args[len(args)-1] == completionFlag {
+	if len(args) < 2 {
 		return args
 	}
 	head, rest := args[:1], args[1:]

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -25,11 +26,30 @@ func checkCommand() *cli.Command {
 			"is not, 2 for a wrong command line and 3 when a file cannot be read.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "strict", Usage: "let warnings fail too, and what cannot be enforced"},
+			&cli.BoolFlag{Name: "codes", Usage: "list the codes of all that can be reported, and read no file"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of what is reported: text or json"},
 			&cli.StringFlag{Name: "workspace", Usage: "the `DIRECTORY` in the container where relative patterns begin, for files that name none"},
 		},
 		Action: check,
 	}
+}
+
+// listCodes prints what each code is about; docs/language.md says more.
+func listCodes(out io.Writer, format string) error {
+	codes := diag.Codes()
+	if format == "json" {
+		titles := map[diag.Code]string{}
+		for _, c := range codes {
+			titles[c.Code] = c.Title
+		}
+		return writeJSON(out, titles, "  ")
+	}
+	for _, c := range codes {
+		if _, err := fmt.Fprintf(out, "%s  %s\n", c.Code, c.Title); err != nil {
+			return environmentError("print codes: %v", err)
+		}
+	}
+	return nil
 }
 
 // checked is the outcome for one file.
@@ -46,6 +66,12 @@ func check(c *cli.Context) error {
 	}
 	if w := c.String("workspace"); w != "" && w[0] != '/' {
 		return usageError("check: --workspace is an absolute path in the container, not %q", w)
+	}
+	if c.Bool("codes") {
+		if c.Args().Present() {
+			return usageError("check: --codes takes no file")
+		}
+		return listCodes(c.App.Writer, format)
 	}
 	if !c.Args().Present() {
 		return usageError("check: name a policy file, such as actplane.yaml")
