@@ -3,6 +3,7 @@
 package dfa
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -171,6 +172,7 @@ func TestSplit(t *testing.T) {
 		}
 	}
 	limits := bounds{raw: 1 << 17, steps: maxSteps, final: 1 << 16}
+	compared := 0
 	for range 200 {
 		op := []ir.Op{ir.Write, ir.Exec}[r.IntN(2)]
 		p := program(op)
@@ -182,9 +184,14 @@ func TestSplit(t *testing.T) {
 			p.Clauses = append(p.Clauses, c)
 		}
 		one, err := build(p, false, limits)
+		var limit *LimitError
+		if errors.As(err, &limit) { // one in thousands is that hard
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		compared++
 		two, err := build(p, true, limits)
 		if err != nil {
 			t.Fatal(err)
@@ -197,6 +204,9 @@ func TestSplit(t *testing.T) {
 				t.Fatalf("%q: %v in one automaton, %v in two; clauses %+v", key, a, b, p.Clauses)
 			}
 		}
+	}
+	if compared < 190 {
+		t.Errorf("only %d policies could be built", compared)
 	}
 }
 
