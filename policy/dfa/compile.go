@@ -145,10 +145,7 @@ func (b *builder) elements(p ir.Pattern, named bool) (out [Host + 1][][]pattern.
 	switch {
 	case p.Kind == ir.Endpoint && p.Any:
 		e := pattern.AnyEndpoint()
-		out[Address], out[Unix] = e.Addresses(), e.Unix
-		if b.hosts {
-			out[Host] = anything
-		}
+		out[Address], out[Unix], out[Host] = e.Addresses(), e.Unix, anything
 	case p.Kind == ir.Endpoint:
 		e, _ := pattern.ParseEndpoint(p.Text, "/")
 		out[Address], out[Unix], out[Host] = e.Addresses(), e.Unix, e.Names()

@@ -29,7 +29,6 @@ type builder struct {
 	split     bool        // see Compile
 	groups    []int       // of each pattern
 	deep      int         // how many are deep
-	hosts     bool        // there are patterns of names
 	rows      map[string]int32
 	entries   int
 }
@@ -52,7 +51,6 @@ func newBuilder(p *ir.Program, split bool) (*builder, error) {
 	if err := b.clauses(); err != nil {
 		return nil, err
 	}
-	b.hosts = slices.ContainsFunc(b.patterns, func(p ir.Pattern) bool { return p.Host })
 	b.rows[encodeRow(&Row{})] = NoRow
 	b.img.Rows = []Row{{}, b.unknownRow()}
 	return b, nil

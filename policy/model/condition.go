@@ -35,10 +35,9 @@ type Condition struct {
 	Met bool
 	// Text says what is so, for people.
 	Text string
-	// Gate and Label tell which `after` of the program this Unless is about and
-	// which labels (bits) this If tests; a Gate of -1 is none.
-	Gate  int
-	Label uint64
+	// State: it is about the state (labels, lineage, gates, what was written), and not
+	// about the event alone.
+	State bool
 }
 
 // conditions returns those of a clause for an event, as far as there are any: what is
@@ -46,10 +45,10 @@ type Condition struct {
 func (s *Scope) conditions(c *ir.Clause, p *Process, e *event, labels uint64) iter.Seq[Condition] {
 	return func(yield func(Condition) bool) {
 		if !ir.Governs(c.Op, e.op) {
-			yield(Condition{Part: Operation, Text: "it is about " + c.Op.String(), Gate: -1})
+			yield(Condition{Part: Operation, Text: "it is about " + c.Op.String()})
 			return
 		}
-		more := yield(Condition{Part: Operation, Met: true, Text: "it is about " + c.Op.String(), Gate: -1}) &&
+		more := yield(Condition{Part: Operation, Met: true, Text: "it is about " + c.Op.String()}) &&
 			yield(s.object(c, e))
 		if more && len(c.Args) > 0 {
 			more = yield(e.arguments(c))
@@ -79,7 +78,7 @@ func (s *Scope) object(c *ir.Clause, e *event) Condition {
 	if c.Effect == ir.Allow {
 		by = resolved
 	}
-	out := Condition{Part: Object, Gate: -1}
+	out := Condition{Part: Object}
 	switch named := e.moved == "" && e.named(c.Pattern, by); {
 	case e.moved != "" && (c.Effect == ir.Allow || !e.movedApart(c)):
 		out.Text = "it would match the same files below " + e.to + " as below " + e.moved
@@ -102,7 +101,7 @@ func (s *Scope) object(c *ir.Clause, e *event) Condition {
 
 // arguments is whether the tokens are among the event's arguments.
 func (e *event) arguments(c *ir.Clause) Condition {
-	out := Condition{Part: Arguments, Met: true, Gate: -1}
+	out := Condition{Part: Arguments, Met: true}
 	switch {
 	case e.mapped:
 		out.Text = "a program that is mapped counts with whatever arguments"
@@ -116,10 +115,7 @@ func (e *event) arguments(c *ir.Clause) Condition {
 
 // labels is whether the `if` holds on L.
 func (s *Scope) labels(c *ir.Clause, p *Process, labels uint64) Condition {
-	out := Condition{Part: If, Met: holds(c.If, labels), Gate: -1}
-	for _, t := range c.If {
-		out.Label |= t.All | t.None
-	}
+	out := Condition{Part: If, Met: holds(c.If, labels), State: true}
 	out.Text = "its `if` holds: "
 	if !out.Met {
 		out.Text = "its `if` does not hold: "
@@ -130,8 +126,8 @@ func (s *Scope) labels(c *ir.Clause, p *Process, labels uint64) Condition {
 
 // excuses are the `unless` conditions: each is met when it does not hold.
 func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition) bool) {
-	unless := func(gate int, excused bool, yes, no string) bool {
-		out := Condition{Part: Unless, Met: !excused, Text: no, Gate: gate}
+	unless := func(state, excused bool, yes, no string) bool {
+		out := Condition{Part: Unless, Met: !excused, Text: no, State: state}
 		if excused {
 			out.Text = "it is excused" + yes
 		}
@@ -139,28 +135,28 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 	}
 	for _, t := range c.Unless.Targets {
 		text := "`" + t.String() + "`"
-		if !unless(-1, e.moved == "" && e.target(t), " by "+text, "it is not excused by "+text) {
+		if !unless(false, e.moved == "" && e.target(t), " by "+text, "it is not excused by "+text) {
 			return
 		}
 	}
 	for _, l := range c.Unless.Lineages {
 		text := s.program.Lineages[l].String()
-		if !unless(-1, p.Lineage>>l&1 == 1, ": the lineage includes "+text, "the lineage does not include "+text) {
+		if !unless(true, p.Lineage>>l&1 == 1, ": the lineage includes "+text, "the lineage does not include "+text) {
 			return
 		}
 	}
 	for _, g := range c.Unless.Gates {
 		text := "`" + s.program.Gates[g].Text + "`"
-		if !unless(g, s.Fresh(g), ": "+text+" is fresh", text+" is not fresh") {
+		if !unless(true, s.Fresh(g), ": "+text+" is fresh", text+" is not fresh") {
 			return
 		}
 	}
 	known := e.file != nil && !e.unresolved && e.moved == ""
 	const yes, no = "the file was modified inside", "the file was not modified inside"
-	if c.Unless.Modified && !unless(-1, known && e.file.modified, ": "+yes, no) {
+	if c.Unless.Modified && !unless(true, known && e.file.modified, ": "+yes, no) {
 		return
 	}
 	if c.Unless.NotModified {
-		unless(-1, known && !e.file.modified, ": "+no, yes)
+		unless(true, known && !e.file.modified, ": "+no, yes)
 	}
 }

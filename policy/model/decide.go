@@ -16,9 +16,11 @@ type Decision struct {
 	// what the language itself refuses.
 	Rule    string
 	Because string
-	Clause  *ir.Clause // that decided, nil without a Rule
-	Why     string     // for people: which clause decided, and on what
-	Matched []string   // all the rules whose clauses matched
+	Clause  *ir.Clause  // that decided, nil without a Rule
+	Default *ir.Default // that decided, nil if none did
+	Protect *ir.Protect // that refused it, nil if none did
+	Why     string      // for people: which clause decided, and on what
+	Matched []string    // all the rules whose clauses matched
 }
 
 // String is the verdict as case files write it.
@@ -158,12 +160,13 @@ func (s *Scope) lifts(clause int, d ir.Default) bool {
 // defaults returns the defaults that no allow clause lifts: "allow only lifts a
 // default".
 func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
-	for _, d := range s.program.Defaults {
-		if !s.governs(d, e) || d.Effect == ir.Allow || s.lifted(d, p, e, labels) != nil {
+	for i := range s.program.Defaults {
+		d := &s.program.Defaults[i]
+		if !s.governs(*d, e) || d.Effect == ir.Allow || s.lifted(*d, p, e, labels) != nil {
 			continue
 		}
 		r := ruling{order: len(s.program.Clauses), Decision: Decision{
-			Effect: d.Effect, Why: fmt.Sprintf("%s: `%s`, and no allow clause matches %s", d.Pos, d.Text, e),
+			Effect: d.Effect, Default: d, Why: fmt.Sprintf("%s: `%s`, and no allow clause matches %s", d.Pos, d.Text, e),
 		}}
 		if d.Effect == ir.Ask {
 			s.asked(&r, p, e, d.Hold)
@@ -190,26 +193,27 @@ func (s *Scope) lifted(d ir.Default, p *Process, e *event, labels uint64) *ir.Cl
 // path, link or descriptor"), and of a directory that is renamed: "where a file
 // source or protect is concerned it is refused".
 func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
-	refuse := func(why string) {
-		out = append(out, ruling{order: len(s.program.Clauses) + 1, Decision: Decision{Effect: ir.Block, Why: why}})
+	refuse := func(why string, by *ir.Protect) {
+		out = append(out, ruling{order: len(s.program.Clauses) + 1, Decision: Decision{Effect: ir.Block, Why: why, Protect: by}})
 	}
 	if e.peer != nil && below(e.peer.unix, engineFolder) {
-		refuse(e.String() + ": it is the engine's own")
+		refuse(e.String()+": it is the engine's own", nil)
 	}
 	if e.op == ir.Write || e.op == ir.Append || e.op == ir.Unlink {
 		for _, kept := range []string{engineFolder, cgroupFolder} {
 			if below(e.path, kept) || e.moved != "" && below(kept, e.moved) {
-				refuse(e.String() + ": " + kept + " is never changed from inside")
+				refuse(e.String()+": "+kept+" is never changed from inside", nil)
 			}
 		}
-		for _, x := range s.program.Protects {
+		for i := range s.program.Protects {
+			x := &s.program.Protects[i]
 			if holds(x.If, labels) && e.named(x.Pattern, either) {
-				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change", x.Pos, x.Text, e))
+				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change", x.Pos, x.Text, e), x)
 			}
 		}
 	}
 	if src := s.sourceOf(e); src != nil {
-		refuse(fmt.Sprintf("%s: `%s` would not name the same files: a directory that a file source names stays", src.Pos, src.Text))
+		refuse(fmt.Sprintf("%s: `%s` would not name the same files: a directory that a file source names stays", src.Pos, src.Text), nil)
 	}
 	return out
 }

@@ -2,11 +2,7 @@
 
 package model
 
-import (
-	"strings"
-
-	"github.com/actplane/actplane/policy/ir"
-)
+import "github.com/actplane/actplane/policy/ir"
 
 // place is what a path leads to.
 type place struct {
@@ -80,29 +76,4 @@ func (x place) keep() {
 	if x.tree.links[x.name] == "" {
 		x.put()
 	}
-}
-
-// What of the container's files is not the policy's business.
-const (
-	engineFolder = "/run/actplane"
-	cgroupFolder = "/sys/fs/cgroup"
-)
-
-// outside tells whether a path is one of "the scope's own feedback socket, the guest
-// binary" and so "outside the rules": "a rule can't cut the agent off from its
-// reasons".
-func outside(name string) bool {
-	return name == engineFolder+"/feedback.sock" || name == engineFolder+"/bin/actplane-guest"
-}
-
-// device tells whether a path is "no object of file rules unless a pattern names
-// the device literally"; carries, whether labels flow through it.
-func device(name string) (is, carries bool) {
-	switch name {
-	case "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom":
-		return true, false
-	case "/dev/tty", "/dev/console", "/dev/ptmx":
-		return true, true
-	}
-	return strings.HasPrefix(name, "/dev/pts/"), true
 }

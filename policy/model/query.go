@@ -23,6 +23,7 @@ type Query struct {
 	Unresolved bool
 
 	Labels   uint64 // of the process, as bits
+	Cleared  uint64 // those that the program which it runs clears
 	Lineage  uint64 // the lineages of the program that it has
 	Gates    uint64 // the gates of the program that are fresh
 	Modified bool   // the file's contents were written inside the scope
@@ -37,7 +38,7 @@ func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
 		}
 	}
 	subject := s.Process(someone)
-	subject.Labels, subject.Lineage = q.Labels, q.Lineage
+	subject.Labels, subject.Lineage, subject.image.cleared = q.Labels, q.Lineage, q.Cleared
 	e, err := s.queried(q)
 	if err != nil {
 		return t, err

@@ -100,6 +100,8 @@ func ParseEndpoint(text, workspace string) (Endpoint, error) {
 	if errors.Is(err, errNotNumeric) {
 		e.Host = true
 		e.Text, e.names, err = hostName(host)
+	} else if host == "*" { // a port of any address, whether a name is known of it or not
+		e.names = [][]Elem{{{Kind: AnyStar}}}
 	}
 	if err != nil {
 		return Endpoint{}, err
