@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compare finds what two policies decide differently, with an example for each
+// difference.
+//
+// It walks the product of both policies' automata, so that it finds every set of
+// patterns that some path, name, address or argument matches, and solves for each what
+// arguments and which state (labels, lineages, gates, modified files) make the policies
+// differ. Each example is then asked of package model, under both policies. Where no
+// difference is found and the result is complete, there is none.
+//
+// States are free: what labels a process can have together, and whether a gate can be
+// fresh, is not looked at. A difference that needs a state gets a trace from the
+// beginning that comes to it, where one is found; else it says what it supposes.
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/actplane/actplane/policy/dfa"
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
+)
+
+// Policy is a compiled policy.
+type Policy struct {
+	Program *ir.Program
+	Image   *dfa.Image
+}
+
+// Result is what differs.
+type Result struct {
+	Differences []Difference // those that the new policy allows first, then those that it denies
+	Labels      []LabelChange
+	// Beside says what else differs: limits, reasons, feedback; a sentence each.
+	Beside []string
+	// Missed says what was not looked at, a sentence each; empty if the result is
+	// complete.
+	Missed []string
+}
+
+// Same tells whether the policies mean the same.
+func (r *Result) Same() bool { return len(r.Differences)+len(r.Labels)+len(r.Beside) == 0 }
+
+// Direction tells what the new policy does with what the old one decided.
+type Direction uint8
+
+// The directions.
+const (
+	Allows    Direction = iota // what was denied
+	Denies                     // what was allowed
+	Otherwise                  // denies or allows it as before, in another way
+)
+
+// Difference is a pair of decisions that are not the same, with an example. An example
+// of each pair is enough: what decides it under each policy tells the rest.
+type Difference struct {
+	Direction Direction
+	Ops       []ir.Op // for which the same decisions differ
+	Old, New  model.Decision
+	// Trace leads from the beginning to the event, its last step, where both
+	// policies decide otherwise.
+	Trace []string
+	// Supposed is the state that the event needs and that no trace was found for, a
+	// phrase each. Trace has the event alone then.
+	Supposed []string
+	// Note says how the event happens, if it is in no way that a step can say.
+	Note string
+}
+
+// LabelChange is a label that something gives or takes under one policy only.
+type LabelChange struct {
+	Label string
+	Verb  string   // gives, takes, endorses
+	Trace []string // the example, its last step
+	New   bool     // so under the new policy, and not under the old one
+}
+
+// Bounds of the search. It is given up, and says so, where it would go beyond.
+const (
+	maxTuples    = 1 << 20 // states of a product of automata
+	maxQuestions = 1 << 18 // pairs of a program and another name of it
+	maxFindings  = 1000
+)
+
+// comparison is the state of the work.
+type comparison struct {
+	sides     [2]Policy
+	atoms     *atoms
+	tokens    *sequences
+	walks     [dfa.Host + 1]*walker
+	complete  bool        // all keys were walked
+	never     []predicate // what holds in no state
+	workspace string      // for examples
+
+	solved    map[string][]solution // of problems, by their key
+	findings  []*finding
+	byDecider map[string]*finding
+	missed    map[string]bool
+}
+
+// finding is a difference with the question that it came from.
+type finding struct {
+	Difference
+	question question
+	answer   answer
+}
+
+// Compare finds what changes from one policy to the other.
+func Compare(before, after Policy) *Result {
+	c := &comparison{
+		sides: [2]Policy{before, after}, atoms: newAtoms([2]*ir.Program{before.Program, after.Program}),
+		tokens: newSequences(), workspace: after.Program.Workspace,
+		solved: map[string][]solution{}, byDecider: map[string]*finding{}, missed: map[string]bool{},
+	}
+	if !c.tokens.find(c.sides, maxTuples) {
+		c.missed["Not all arguments of programs were looked at: there are too many kinds of them."] = true
+	}
+	c.walk()
+	c.rename()
+	c.constrain()
+	for op := range ir.NumOps {
+		c.operation(op)
+	}
+	out := &Result{Labels: c.labels(), Beside: c.beside()}
+	for _, f := range c.findings {
+		out.Differences = append(out.Differences, c.shown(f))
+	}
+	slices.SortStableFunc(out.Differences, func(x, y Difference) int {
+		return cmp.Or(int(x.Direction)-int(y.Direction), order(x)-order(y))
+	})
+	out.Missed = slices.Sorted(maps.Keys(c.missed))
+	return out
+}
+
+// order is where the clause of the stricter decision stands.
+func order(d Difference) int {
+	by := d.Old
+	if d.New.Effect > d.Old.Effect {
+		by = d.New
+	}
+	line := 1 << 30 // what is no clause comes last
+	if by.Clause != nil {
+		line = lineOf(by.Clause.Pos)
+	}
+	return line
+}
+
+// lineOf takes the line from file:line:col.
+func lineOf(pos string) int {
+	parts := strings.Split(pos, ":")
+	if len(parts) < 3 {
+		return 0
+	}
+	line, _ := strconv.Atoi(parts[len(parts)-2])
+	return line
+}
+
+// walk finds the places of all kinds of keys.
+func (c *comparison) walk() {
+	images := [2]*dfa.Image{c.sides[0].Image, c.sides[1].Image}
+	p := newPaths()
+	c.complete = true
+	for kind, g := range map[dfa.Start]grammar{
+		dfa.Path: p, dfa.Name: names{p.bytes}, dfa.Address: newAddresses(), dfa.Unix: sockets{p}, dfa.Host: hosts{p.bytes},
+	} {
+		w, complete := walk(images, kind, g, maxTuples)
+		if c.complete = c.complete && complete; !complete {
+			c.missed["Not all "+kindText(kind)+" were looked at: both automata together are too large."] = true
+		}
+		w.improve(c.workspace)
+		c.walks[kind] = w
+	}
+}
+
+func kindText(kind dfa.Start) string {
+	switch kind {
+	case dfa.Path:
+		return "paths"
+	case dfa.Name:
+		return "names of programs"
+	case dfa.Unix:
+		return "Unix sockets"
+	case dfa.Host:
+		return "host names"
+	}
+	return "addresses"
+}
+
+// operation compares what the policies decide about one operation.
+func (c *comparison) operation(op ir.Op) {
+	before := len(c.findings)
+	switch {
+	case op == ir.Exec:
+		c.programs()
+	default:
+		for _, kind := range kindsOf(op) {
+			for _, p := range c.walks[kind].places {
+				for _, manner := range manners(op, p.kind) {
+					c.ask(&question{op: op, kind: kind, place: p, manner: manner})
+				}
+			}
+		}
+	}
+	if op < ir.Connect && len(c.findings) == before {
+		unknown := place{rows: [2][]uint16{{dfa.UnknownRow}, {dfa.UnknownRow}}}
+		c.ask(&question{op: op, manner: unresolved, place: unknown})
+	}
+}
+
+// programs compares what is decided about running programs, by their own name and by
+// any other, and about mapping their code.
+func (c *comparison) programs() {
+	paths, others := c.walks[dfa.Path].places, c.walks[dfa.Name].places
+	differ := func(p place) bool {
+		q := question{op: ir.Exec, place: p}
+		return !c.problem(&q).same() || c.brought(0, &q)|c.brought(1, &q) != 0
+	}
+	var changed []bool
+	for i := range others {
+		changed = append(changed, differ(others[i]))
+	}
+	questions := 0
+	for i := range paths {
+		how := manners(ir.Exec, paths[i].kind)
+		for _, manner := range how {
+			c.ask(&question{op: ir.Exec, place: paths[i], manner: manner})
+		}
+		itself := differ(paths[i])
+		for j := range others {
+			if len(others[j].rows[0])+len(others[j].rows[1]) == 0 || !itself && !changed[j] {
+				continue
+			}
+			if questions++; questions > maxQuestions {
+				c.missed["Not all programs were looked at under all names by which they can be invoked: there are too many."] = true
+				return
+			}
+			for _, manner := range how {
+				c.ask(&question{op: ir.Exec, place: paths[i], name: &others[j], manner: manner})
+			}
+		}
+	}
+}

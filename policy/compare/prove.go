@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/actplane/actplane/policy/dfa"
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
+	"github.com/actplane/actplane/policy/pattern"
+)
+
+// The processes of an example: the one that it is about, and one that does what must
+// have happened before, with labels of its own.
+const (
+	subject = "agent"
+	helper  = "helper"
+)
+
+// shown gives a finding its example: a trace that comes to it from the beginning, or
+// else the event with the state that it needs.
+func (c *comparison) shown(f *finding) Difference {
+	d := f.Difference
+	if len(d.Trace) > 0 {
+		return d
+	}
+	last := f.question.steps(f.answer.argv)
+	if f.question.manner == unresolved {
+		d.Note = "of a file whose path cannot be resolved, or is too long"
+	} else {
+		for _, steps := range c.histories(f) {
+			if decided, ok := c.leads(slices.Concat(steps, last), f); ok {
+				d.Old, d.New = decided[0], decided[1]
+				d.Trace = written(slices.Concat(steps, last))
+				return d
+			}
+		}
+		d.Note = "as an event by itself, and not with the others that the step consists of"
+	}
+	d.Trace = written(last)
+	for side, decision := range []*model.Decision{&d.Old, &d.New} {
+		if t, err := c.query(side, &f.question, f.answer).Decide(c.sides[side].Program); err == nil {
+			*decision = t.Decision
+		}
+	}
+	if d.Supposed = c.supposed(f); len(d.Supposed) > 0 {
+		d.Note = ""
+	}
+	return d
+}
+
+func written(steps [][]string) (out []string) {
+	for _, words := range steps {
+		out = append(out, model.WriteStep(words))
+	}
+	return out
+}
+
+// steps are those of the event itself: a program is run by another name through a link.
+func (q *question) steps(argv []string) [][]string {
+	op, where := q.op.String(), q.object()
+	if q.op != ir.Exec {
+		return [][]string{{subject, op, where}}
+	}
+	var out [][]string
+	if q.name != nil {
+		link := "/usr/local/bin/" + string(q.name.key)
+		out, where = append(out, []string{helper, "symlink", where, link}), link
+	}
+	if q.manner == mapped {
+		return append(out, []string{subject, "mapexec", where})
+	}
+	return append(out, slices.Concat([]string{subject, op, where}, argv))
+}
+
+// leads tells whether steps make sense under both policies, are not refused before the
+// last one, and end in the finding's decisions.
+func (c *comparison) leads(steps [][]string, f *finding) ([2]model.Decision, bool) {
+	decided, ok := c.act(steps)
+	return decided, ok && decider(decided[0]) == decider(f.Old) && decider(decided[1]) == decider(f.New)
+}
+
+// act acts out steps under both policies, and returns the decisions on the last one.
+func (c *comparison) act(steps [][]string) (decided [2]model.Decision, ok bool) {
+	for side := range c.sides {
+		s := model.New(c.sides[side].Program)
+		for i, words := range steps {
+			d, err := s.Do(words)
+			if err != nil || i < len(steps)-1 && d.Denied() {
+				return decided, false
+			}
+			decided[side] = d
+		}
+	}
+	return decided, true
+}
+
+// histories proposes what can have happened before, so that the state of a finding is
+// there: labels first and gates last, or the reverse.
+func (c *comparison) histories(f *finding) [][][]string {
+	q := &f.question
+	var lineages, labels, gates, rest [][]string
+	for _, i := range sortedAtoms(f.answer.state) {
+		var steps [][]string
+		switch c.atoms.list[i].kind {
+		case labelAtom:
+			steps = c.gives(i)
+			labels = append(labels, steps...)
+		case lineageAtom:
+			steps = c.hasRun(i)
+			lineages = append(lineages, steps...)
+		case gateAtom:
+			steps = c.arms(i)
+			gates = append(gates, steps...)
+		case modifiedAtom:
+			steps = [][]string{{helper, "write", q.object()}}
+			rest = append(rest, steps...)
+		}
+		if steps == nil {
+			return nil
+		}
+	}
+	if q.cleared {
+		step := c.clears()
+		if step == nil {
+			return nil
+		}
+		rest = append(rest, step...)
+	}
+	gates = append(gates, c.spoils(f.answer.state)...)
+	return [][][]string{
+		slices.Concat(lineages, labels, gates, rest),
+		slices.Concat(rest, gates, lineages, labels),
+		slices.Concat(rest, gates, labels, lineages),
+	}
+}
+
+// sortedAtoms lists what holds of a state.
+func sortedAtoms(s state) (out []int) {
+	for i, holds := range s {
+		if holds {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// seek finds the first place of a kind that both policies, as far as they know the atom,
+// have a property of, and returns the steps that are made of it; those that either
+// policy refuses in the beginning are passed over.
+func (c *comparison) seek(kind dfa.Start, at [2]int, has func(r *dfa.Row, bit int) bool, steps func(p *place) [][]string) [][]string {
+	places := c.walks[kind].places
+next:
+	for i := range places {
+		if places[i].kind != model.Ordinary {
+			continue
+		}
+		for side, bit := range at {
+			rows := rowsOf(c.sides[side].Image, places[i].rows[side])
+			if bit >= 0 && !slices.ContainsFunc(rows, func(r *dfa.Row) bool { return has(r, bit) }) {
+				continue next
+			}
+		}
+		out := steps(&places[i])
+		if decided, ok := c.act(out); ok && !decided[0].Denied() && !decided[1].Denied() {
+			return out
+		}
+	}
+	return nil
+}
+
+// gives returns a step that gives the subject a label, nil if none is known.
+func (c *comparison) gives(label int) [][]string {
+	sources := func(r *dfa.Row, bit int) bool { return r.Sources>>bit&1 == 1 }
+	for _, way := range []struct {
+		op   ir.Op
+		kind dfa.Start
+		has  func(r *dfa.Row, bit int) bool
+	}{
+		{ir.Exec, dfa.Path, func(r *dfa.Row, bit int) bool { return (r.ExecSources|r.Endorse|r.Sources)>>bit&1 == 1 }},
+		{ir.Read, dfa.Path, sources}, {ir.Recv, dfa.Address, sources}, {ir.Recv, dfa.Unix, sources}, {ir.Recv, dfa.Host, sources},
+	} {
+		if out := c.seek(way.kind, c.atoms.list[label].at, way.has, doing(way.op, way.kind)); out != nil {
+			return out
+		}
+	}
+	return nil
+}
+
+// doing makes the step in which the subject does something at a place.
+func doing(op ir.Op, kind dfa.Start) func(p *place) [][]string {
+	return func(p *place) [][]string { return [][]string{{subject, op.String(), p.object(op == ir.Exec, kind)}} }
+}
+
+// hasRun returns a step after which the subject has a lineage.
+func (c *comparison) hasRun(lineage int) [][]string {
+	has := func(r *dfa.Row, bit int) bool { return r.Lineage>>bit&1 == 1 }
+	return c.seek(dfa.Path, c.atoms.list[lineage].at, has, doing(ir.Exec, dfa.Path))
+}
+
+// clears returns a step after which the subject runs a program that clears labels.
+func (c *comparison) clears() [][]string {
+	return c.seek(dfa.Path, [2]int{}, func(r *dfa.Row, _ int) bool { return r.Declassify != 0 }, doing(ir.Exec, dfa.Path))
+}
+
+// arms returns steps that make a gate fresh.
+func (c *comparison) arms(gate int) [][]string {
+	at := c.atoms.list[gate].at
+	side := 0
+	if at[0] < 0 {
+		side = 1
+	}
+	g := &c.sides[side].Program.Gates[at[side]]
+	has := func(r *dfa.Row, bit int) bool {
+		return slices.ContainsFunc(r.Gates[g.After.Op], func(x dfa.GateRef) bool { return x.Arm && x.Gate == bit })
+	}
+	return c.seek(dfa.Path, at, has, func(p *place) [][]string {
+		step := []string{helper, g.After.Op.String(), p.object(g.After.Op == ir.Exec, dfa.Path)}
+		for _, glob := range g.After.Args {
+			step = append(step, c.tokens.example(glob))
+		}
+		if g.Exit < 0 {
+			return [][]string{step}
+		}
+		step[0] = helper + strconv.Itoa(gate) // it ends, so that it is a process of its own
+		return [][]string{step, {step[0], "exit", strconv.Itoa(g.Exit)}}
+	})
+}
+
+// spoils returns steps that make those gates stale that a state wants so, and leaves
+// those fresh that it wants fresh.
+func (c *comparison) spoils(s state) (out [][]string) {
+	if !slices.ContainsFunc(sortedAtoms(s), func(i int) bool { return c.atoms.list[i].kind == gateAtom }) {
+		return nil // all are stale in the beginning
+	}
+	for i, holds := range s {
+		if holds || c.atoms.list[i].kind != gateAtom {
+			continue
+		}
+		for op := range ir.Connect {
+			if p := c.spoiler(op, i, s); p != nil {
+				out = append(out, []string{helper, op.String(), p.object(op == ir.Exec, dfa.Path)})
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, slices.Compare)
+	return out
+}
+
+// spoiler finds a place where an operation makes one gate stale, and none that a state
+// wants fresh.
+func (c *comparison) spoiler(op ir.Op, gate int, s state) *place {
+	stale := func(p *place, atom int) bool {
+		for side, bit := range c.atoms.list[atom].at {
+			for _, r := range rowsOf(c.sides[side].Image, p.rows[side]) {
+				if bit >= 0 && slices.ContainsFunc(r.Gates[op], func(x dfa.GateRef) bool { return !x.Arm && x.Gate == bit && x.Arg < 0 }) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for i := range c.walks[dfa.Path].places {
+		p := &c.walks[dfa.Path].places[i]
+		if p.kind != model.Ordinary || !stale(p, gate) {
+			continue
+		}
+		spared := true
+		for j, holds := range s {
+			spared = spared && !(holds && c.atoms.list[j].kind == gateAtom && stale(p, j))
+		}
+		if spared {
+			return p
+		}
+	}
+	return nil
+}
+
+// example is an argument that a token glob matches, as good as can be.
+func (s *sequences) example(glob string) string {
+	plain := strings.NewReplacer("*", "", "?", "x", `\`, "").Replace(glob)
+	if model.Match(glob, plain, pattern.Token) {
+		return plain
+	}
+	for _, w := range s.words {
+		if model.Match(glob, w.text, pattern.Token) {
+			return w.text
+		}
+	}
+	return plain
+}
+
+// supposed puts the state that a finding needs into words.
+func (c *comparison) supposed(f *finding) (out []string) {
+	var labels []string
+	for _, i := range sortedAtoms(f.answer.state) {
+		x := c.atoms.list[i]
+		side := 0
+		if x.at[0] < 0 {
+			side = 1
+		}
+		p := c.sides[side].Program
+		switch x.kind {
+		case labelAtom:
+			labels = append(labels, p.Labels[x.at[side]].Name)
+		case lineageAtom:
+			out = append(out, "it or an ancestor has run "+p.Lineages[x.at[side]].String())
+		case gateAtom:
+			out = append(out, "`"+p.Gates[x.at[side]].Text+"` holds")
+		case modifiedAtom:
+			out = append(out, path.Base(f.question.object())+" was written inside the container")
+		}
+	}
+	if len(labels) > 0 {
+		out = slices.Insert(out, 0, "the process carries "+strings.Join(labels, ", "))
+	}
+	if f.question.cleared {
+		out = append(out, "it runs a program that declassifies")
+	}
+	return out
+}
