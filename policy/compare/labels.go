@@ -46,13 +46,13 @@ func flows(p *ir.Program) (out []flow) {
 	return out
 }
 
-// labels finds what gives or takes a label under one policy only, where both know the
-// label and some clause of either asks for it; and what is decided otherwise for it.
+// labels finds what gives or takes a label under one policy only, where that matters,
+// and what is decided otherwise for it.
 func (c *comparison) labels() (out []LabelChange) {
 	for side := range c.sides {
 		for _, f := range flows(c.sides[side].Program) {
 			atom := c.atoms.labels[side][f.label]
-			if x := c.atoms.list[atom]; x.at[1-side] < 0 || !c.tested(x.at) {
+			if !c.matters(c.atoms.list[atom].at) {
 				continue
 			}
 			steps := c.onlyHere(side, &f, atom)
@@ -70,9 +70,19 @@ func (c *comparison) labels() (out []LabelChange) {
 	return out
 }
 
-// tested tells whether a clause of either policy asks for a label.
-func (c *comparison) tested(at [2]int) bool {
-	return (c.sides[0].Image.Labels>>at[0]|c.sides[1].Image.Labels>>at[1])&1 == 1
+// matters tells whether it makes a difference who has a label: a clause of either policy
+// asks for it, and both know it, for what is new is seen in the clauses; or one asks for
+// a label that is lost with any other which is gained.
+func (c *comparison) matters(at [2]int) bool {
+	tested := false
+	for side, bit := range at {
+		img := c.sides[side].Image
+		if img.Labels&img.Integrity != 0 {
+			return true
+		}
+		tested = tested || bit >= 0 && img.Labels>>bit&1 == 1
+	}
+	return tested && at[0] >= 0 && at[1] >= 0
 }
 
 // onlyHere returns steps by which this statement gives or takes the label, and the other
@@ -80,7 +90,7 @@ func (c *comparison) tested(at [2]int) bool {
 func (c *comparison) onlyHere(side int, f *flow, atom int) [][]string {
 	at := c.atoms.list[atom].at
 	here := func(p *place, s int) bool {
-		return slices.ContainsFunc(rowsOf(c.sides[s].Image, p.rows[s]), func(r *dfa.Row) bool { return f.has(r, at[s]) })
+		return at[s] >= 0 && slices.ContainsFunc(rowsOf(c.sides[s].Image, p.rows[s]), func(r *dfa.Row) bool { return f.has(r, at[s]) })
 	}
 	kinds := f.kinds
 	if f.op == ir.Exec {

@@ -163,6 +163,14 @@ func (c *comparison) brought(side int, q *question) (labels uint64) {
 	if q.manner == mapped || q.manner == asDevice || !brings(q.op) {
 		return 0
 	}
+	if q.manner == unresolved { // the row has those of endpoints as well
+		for _, s := range c.sides[side].Program.Sources {
+			if s.Pattern.Kind == ir.File || s.Pattern.Kind == ir.ExecProgram && q.op == ir.Exec {
+				labels |= 1 << s.Label
+			}
+		}
+		return labels &^ img.Integrity
+	}
 	rows := rowsOf(img, q.place.rows[side])
 	if q.name != nil {
 		rows = append(rows, rowsOf(img, q.name.rows[side])...)

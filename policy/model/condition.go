@@ -86,6 +86,8 @@ func (s *Scope) object(c *ir.Clause, e *event) Condition {
 		out.Text = "its pattern does not match " + e.String()
 	case e.mapped && (c.Effect < ir.Ask || c.Pattern.Any):
 		out.Text = "a mapped program counts for clauses that name a program and deny"
+	case e.unresolved && c.Effect < ir.Ask:
+		out.Text = "a path that cannot be resolved counts for clauses that deny"
 	case e.unresolved:
 		out.Met, out.Text = true, "a path that cannot be resolved counts as matching every pattern of a clause that denies"
 	case e.moved != "":
