@@ -7,6 +7,7 @@ KERNEL ?= 6.12
 LSM    ?= bpf
 FILES  ?=
 SCRIPT ?=
+CASES  ?=
 PREFIX ?= /usr/local
 BINDIR ?= bin
 # What --version says.
@@ -18,7 +19,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Tracked or about to be; a file that is deleted and not committed is left out.
 sources  = $(wildcard $(shell git ls-files -co --exclude-standard -- $(1)))
 GO_FILES = $(call sources,'*.go')
-C_FILES  = $(filter-out bpf/headers/%,$(call sources,'bpf/*.c' 'bpf/*.h'))
+C_FILES  = $(filter-out bpf/headers/%,$(call sources,'*.c' '*.h'))
 # By what stands in their first lines, because commands have no suffix.
 SCRIPTS  = $(shell awk 'FNR == 1 && /^\#!.*[\/ ](ba|da)?sh$$/ || /^\# shellcheck shell=/ { print FILENAME; nextfile } \
 	FNR > 20 { nextfile }' $(call sources,. ':!*.go' ':!*.o' ':!*.md' ':!*/testdata/*'))
@@ -26,7 +27,7 @@ SCRIPTS  = $(shell awk 'FNR == 1 && /^\#!.*[\/ ](ba|da)?sh$$/ || /^\# shellcheck
 export GOFLAGS ?= -buildvcs=false
 
 .DEFAULT_GOAL := build
-.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all bench demo install vm clean
+.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance bench demo install vm clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -64,6 +65,10 @@ test: ## everything native, and one kernel in the VM on both tiers (KERNEL=6.12)
 
 test-all: ## everything native with the race detector, and every kernel
 	RACE=1 WHOLE=1 integration/vm/test 6.1 6.12 new 5.10
+
+conformance: build ## act out the cases of CASES=FILE in containers [KERNEL=6.12 LSM=bpf|nobpf]
+	@test -n "$(CASES)" || { echo 'usage: make conformance CASES=FILE [KERNEL=6.12] [LSM=bpf|nobpf]'; exit 2; }
+	@KERNEL=$(KERNEL) LSM=$(LSM) integration/conformance/run $(CASES)
 
 bench: ## decisions and the event pipeline, natively
 	go test -run='^$$' -bench=. -benchmem ./...
