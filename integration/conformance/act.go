@@ -111,9 +111,8 @@ func (r *runner) run(ctx context.Context, number int, c *planned) result {
 		return out
 	}
 	step, err := r.trace(ctx, box, c)
-	var unreachable *unreachableError
-	if errors.As(err, &unreachable) {
-		out.no, err = unreachable.Error(), nil
+	if errors.As(err, new(*unreachableError)) {
+		out.no, err = err.Error(), nil
 	}
 	if step >= 0 {
 		out.place = fmt.Sprintf("%s:%d", c.File, c.Steps[step].Line)

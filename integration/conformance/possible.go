@@ -15,7 +15,7 @@ import (
 
 // initCandidates are paths for the container's first program, from which all
 // subjects come that nothing forked.
-var initCandidates = []string{"/sbin/init", "/usr/local/bin/start", "/opt/start/first"}
+var initCandidates = []string{"/sbin/init", "/usr/bin/first", "/bin/first", "/lib/first", "/opt/start/first"}
 
 // firstProgram chooses one that the policy allows and that leaves no trace, since
 // such subjects carry no labels.
@@ -89,13 +89,11 @@ func impossible(c *planned) string {
 // impossibleStep says why a step cannot be acted out, whatever its case.
 func impossibleStep(words []string) string {
 	switch {
-	case len(words) < 3 && words[1] != "enter":
-		return ""
-	case words[0] == "human":
+	case words[0] == "human" && (words[1] == "approve" || words[1] == "deny"):
 		return "no answers to requests yet"
-	case words[0] == "time":
+	case words[0] == "time" && words[1][0] >= '0' && words[1][0] <= '9':
 		return "the kernel's clock goes its own way"
-	case words[0] == "scope":
+	case words[0] == "scope" && (words[1] == "restart" || words[1] == "lost"):
 		return "containers are not started again yet"
 	case words[1] == "enter":
 		return "what runs in a container's setup is runc's"
@@ -113,10 +111,10 @@ func impossibleStep(words []string) string {
 
 // peer is an endpoint as a socket names it.
 type peer struct {
-	text string         // as written
-	udp  bool           //
-	unix string         // a path, or @ and a name; else
-	addr netip.AddrPort //
+	text string // as written
+	unix string // a path, or @ and a name; or else:
+	addr netip.AddrPort
+	udp  bool
 }
 
 func parsePeer(text string) (peer, error) {
