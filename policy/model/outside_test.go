@@ -14,7 +14,7 @@ import (
 func TestOutside(t *testing.T) {
 	for name, test := range map[string]struct{ trace, want string }{
 		"used":              {"a read /w/x ok|a exec /bin/sh ok|a rmdir /d ok", "/ dir, /bin dir, /bin/sh program, /d dir, /w dir, /w/x file"},
-		"both":              {"a read /x ok|a read /x/y ok|a exec /y ok|a write /y ok", "/ dir, /x dir, /x/y file, /y program"},
+		"both":              {"a write /etc block r|a read /etc/y ok|a exec /y ok|a write /y ok", "/ dir, /etc dir, /etc/y file, /y program"},
 		"made":              {"a mkdir /w/d ok|a symlink x /w/l ok|a write /w/d/x ok|a bind unix:/w/s ok|a connect unix:/w/s ok", "/w dir"},
 		"socket":            {"a connect unix:/w/s ok|a connect unix:@x ok", "/w dir, /w/s socket"},
 		"made before found": {"a link /etc/x /w/x block r|a write /w/x ok", "/etc dir, /etc/x file, /w dir"},
