@@ -67,6 +67,7 @@ type reader struct {
 }
 
 var (
+	argument   = regexp.MustCompile(`'[^']*'|[^\s']+`)
 	fence      = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 	fileIs     = regexp.MustCompile("(Add to )?`([\\w./-]+)`( is now)?:\n\n$")
 	lineIsAnew = regexp.MustCompile("Line (\\d+) of `([\\w./-]+)` becomes:\n\n$")
@@ -100,11 +101,14 @@ func (r *reader) session(body string) string {
 			continue // what was printed when the page was written
 		}
 		out.WriteString(line)
-		args := strings.Fields(command)
+		args := argument.FindAllString(command, -1)
+		for i := range args {
+			args[i] = strings.Trim(args[i], "'")
+		}
 		switch {
 		case command == "echo $?\n":
 			fmt.Fprintln(&out, r.code)
-		case args[0] != "actplane" || strings.ContainsAny(command, "\"'|&;<>$*`\\"):
+		case args[0] != "actplane" || strings.ContainsAny(command, "\"|&;<>$*`\\"):
 			r.t.Errorf("%q needs a shell; a reader of this test has none", command)
 		default:
 			var printed bytes.Buffer
