@@ -69,6 +69,8 @@ func checkVerifyArguments(c *cli.Context) error {
 		return usageError("verify: name a policy file, such as actplane.yaml")
 	case c.IsSet("signature") && c.NArg() > 1:
 		return usageError("verify: --signature is of one file, and there are %d", c.NArg())
+	case c.IsSet("signer") && c.String("signer") == "":
+		return usageError("verify: --signer names nobody; is a variable empty?")
 	case c.Bool("any-signer") && (c.IsSet("signer") || c.IsSet("allowed-signers")):
 		return usageError("verify: --any-signer asks for nobody; leave out --signer and --allowed-signers")
 	}

@@ -86,6 +86,28 @@ func classLength(g string) int {
 
 // matchGlob matches a glob without alternatives.
 func matchGlob(g, k string, mode pattern.Mode) bool {
+	return (&matcher{mode: mode, known: map[[2]int]bool{}}).match(g, k)
+}
+
+// matcher remembers which rest of a key matches which rest of the glob: without,
+// every further star multiplies the work.
+type matcher struct {
+	mode  pattern.Mode
+	known map[[2]int]bool // by the lengths of the rests
+}
+
+func (m *matcher) match(g, k string) bool {
+	at := [2]int{len(g), len(k)}
+	matches, ok := m.known[at]
+	if !ok {
+		matches = m.step(g, k)
+		m.known[at] = matches
+	}
+	return matches
+}
+
+func (m *matcher) step(g, k string) bool {
+	mode := m.mode
 	if g == "" {
 		return k == ""
 	}
@@ -96,7 +118,7 @@ func matchGlob(g, k string, mode pattern.Mode) bool {
 		}
 		if next := strings.TrimPrefix(rest, "/**"); next != rest {
 			if next = strings.TrimLeft(next, "*"); next == "" || next[0] == '/' {
-				return matchGlob(rest, k, mode) // a/**/**/b is a/**/b
+				return m.match(rest, k) // a/**/**/b is a/**/b
 			}
 		}
 		if rest[0] == '/' {
@@ -104,7 +126,7 @@ func matchGlob(g, k string, mode pattern.Mode) bool {
 				return false
 			}
 			for i := range len(k) {
-				if k[i] == '/' && matchGlob(rest, k[i:], mode) {
+				if k[i] == '/' && m.match(rest, k[i:]) {
 					return true
 				}
 			}
@@ -116,7 +138,7 @@ func matchGlob(g, k string, mode pattern.Mode) bool {
 		rest := strings.TrimLeft(g, "*")
 		across := mode == pattern.Token || mode == pattern.Path && len(g)-len(rest) > 1
 		for i := 0; i <= len(k); i++ {
-			if matchGlob(rest, k[i:], mode) {
+			if m.match(rest, k[i:]) {
 				return true
 			}
 			if i < len(k) && k[i] == '/' && !across {
@@ -126,15 +148,15 @@ func matchGlob(g, k string, mode pattern.Mode) bool {
 		return false
 	case '?':
 		_, n, _ := firstChar(k)
-		return n > 0 && (k[0] != '/' || mode == pattern.Token) && matchGlob(g[1:], k[n:], mode)
+		return n > 0 && (k[0] != '/' || mode == pattern.Token) && m.match(g[1:], k[n:])
 	case '[':
 		n := classLength(g)
-		m := classPrefix(g[1:n-1], k, mode)
-		return m > 0 && matchGlob(g[n:], k[m:], mode)
+		taken := classPrefix(g[1:n-1], k, mode)
+		return taken > 0 && m.match(g[n:], k[taken:])
 	case '\\':
 		g = g[1:]
 	}
-	return k != "" && k[0] == g[0] && matchGlob(g[1:], k[1:], mode)
+	return k != "" && k[0] == g[0] && m.match(g[1:], k[1:])
 }
 
 // firstChar returns the first character and its length: a sequence that has
