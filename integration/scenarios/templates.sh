@@ -4,6 +4,8 @@
 # The templates of `actplane init` do in a container what their tests say on the
 # model. Programs that are not in the image are stand-ins under the right names: a rule
 # on a program is about its name and arguments.
+#
+# lsm: bpf
 . "$(dirname "$0")/lib/checks.sh"
 work=$(mktemp -d -p /var/tmp)    # /tmp is a tmpfs
 trap 'docker rm -f templates > /dev/null 2>&1; docker rmi -f templates > /dev/null 2>&1; rm -rf "$work"' EXIT

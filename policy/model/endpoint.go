@@ -37,7 +37,10 @@ func parseEndpoint(text string) (endpoint, error) {
 	if !ok || err != nil || host == "" {
 		return endpoint{}, stepErrorf("%q is no endpoint: write ADDRESS:PORT, [ADDRESS]:PORT, NAME:PORT or unix:PATH", text)
 	}
-	return endpoint{key: text, host: strings.ToLower(strings.TrimSuffix(host, ".")), port: int(n)}, nil
+	if host = strings.ToLower(strings.TrimSuffix(host, ".")); host == "localhost" {
+		return endpoint{key: text, addr: netip.AddrFrom4([4]byte{127, 0, 0, 1}), port: int(n)}, nil // as in patterns
+	}
+	return endpoint{key: text, host: host, port: int(n)}, nil
 }
 
 // matches tells whether a pattern matches the endpoint. Of what is known by its
