@@ -52,6 +52,9 @@ type Options struct {
 	// Enforce: the policy is to be enforced, so that what this version's engine
 	// cannot do is an error.
 	Enforce bool
+	// DocumentFirst: the program's workspace is that of the outermost document which
+	// names one, and Workspace where none does.
+	DocumentFirst bool
 }
 
 // Policy is the result of a compilation.
@@ -207,7 +210,7 @@ func CompileProgram(p *ir.Program) (*dfa.Image, error) {
 // workspaceOf returns the program's workspace: the caller's or else that of the
 // outermost document which names one.
 func workspaceOf(layers []check.Layer, opts Options) string {
-	if opts.Workspace != "" {
+	if opts.Workspace != "" && !opts.DocumentFirst {
 		return opts.Workspace
 	}
 	for _, l := range layers {
@@ -215,5 +218,5 @@ func workspaceOf(layers []check.Layer, opts Options) string {
 			return l.Workspace
 		}
 	}
-	return "/"
+	return cmp.Or(opts.Workspace, "/")
 }

@@ -23,8 +23,8 @@ func explainCommand() *cli.Command {
 		Description: "Says of each source, default and clause what it does, to whom, when it does not, and what the\n" +
 			"agent is told; and, where the engine runs, what is otherwise on this host. A FILE that is\n" +
 			"called - is standard input.\n\n" +
-			"With --event it says instead what the policy decides about that event: which clauses match, and\n" +
-			"of the others which condition failed. An event is a line of a policy test, docs/policy-tests.md,\n" +
+			"With --event it says instead what the policy decides about that event: the clause that decides,\n" +
+			"others that match, and of those about the same operation that don't, why not. An event is a line of a policy test, docs/policy-tests.md,\n" +
 			"without the verdict; several are acted out in this order, so that what one brings about counts\n" +
 			"for the next:\n\n" +
 			"   actplane explain --event 'a read .env' --event 'a connect 93.184.216.34:443' actplane.yaml\n\n" +
@@ -34,6 +34,7 @@ func explainCommand() *cli.Command {
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of the output: text or json"},
 			&cli.StringFlag{Name: "workspace", Usage: "the `DIRECTORY` in the container where relative patterns begin, for files that name none"},
 			&cli.GenericFlag{Name: "event", Value: &eventLines{}, Usage: "explain what is decided about this `EVENT`, such as 'a exec /usr/bin/git push'"},
+			&cli.BoolFlag{Name: "all", Usage: "with --event, show the clauses about other operations and objects too"},
 			&cli.StringSliceFlag{Name: "with", Usage: "the processes of the events carry this `LABEL` from their beginning"},
 			runDirFlag(),
 		},
@@ -72,8 +73,10 @@ func explainPolicies(c *cli.Context) error {
 	if lines, _ := c.Generic("event").(*eventLines); lines != nil && len(*lines) > 0 {
 		return explainEvents(c, policies, *lines, format)
 	}
-	if c.IsSet("with") {
-		return usageError("explain: --with is about events: name one with --event")
+	for _, name := range []string{"with", "all"} {
+		if c.IsSet(name) {
+			return usageError("explain: --%s is about events: name one with --event", name)
+		}
 	}
 	host := askHost(c)
 	out := []explained{}

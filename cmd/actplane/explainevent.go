@@ -58,7 +58,7 @@ func explainEvents(c *cli.Context, policies []*policy.Policy, lines []string, fo
 	} else {
 		err = writePage(c, func(p *page) {
 			for i := range out {
-				p.events(&out[i], len(out) > 1)
+				p.events(&out[i], len(out) > 1, c.Bool("all"))
 			}
 		})
 	}
@@ -123,8 +123,9 @@ func told(r *explain.Record) string {
 	}.Message()
 }
 
-// events writes what one policy decides.
-func (p *page) events(e *explainedEvents, named bool) {
+// events writes what one policy decides, and of the clauses that don't match all if
+// that is asked for.
+func (p *page) events(e *explainedEvents, named, all bool) {
 	if named {
 		p.blank()
 		p.line("%s", e.File)
@@ -135,13 +136,13 @@ func (p *page) events(e *explainedEvents, named bool) {
 	}
 	for i := range e.Events {
 		p.blank()
-		p.event(&e.Events[i])
+		p.event(&e.Events[i], all)
 	}
 }
 
 const eventIndent = "    "
 
-func (p *page) event(e *explain.Event) {
+func (p *page) event(e *explain.Event, all bool) {
 	if !e.Decided {
 		p.line("%s: no policy decides it", e.Event)
 		return
@@ -151,24 +152,10 @@ func (p *page) event(e *explain.Event) {
 		verdict += ", by rule " + e.Rule
 	}
 	p.line("%s: %s", e.Event, verdict)
+	p.deciding(e)
+	p.matching(e)
 	if text := carried(e); text != "" {
 		p.text(eventIndent, "%s", text)
-	}
-	p.clausesOf(e)
-	said := e.Rule != ""
-	for _, d := range e.Defaults {
-		if d.LiftedBy == "" {
-			verb := "holds"
-			if e.Rule == "" && strings.HasPrefix(e.Reason, d.Position+":") {
-				verb, said = "decides", true
-			}
-			p.outcome(d.Position, d.Text, verb+": no allow clause matches "+d.Event)
-		} else {
-			p.outcome(d.Position, d.Text, fmt.Sprintf("is lifted by line %s, for %s", lineOfPosition(d.LiftedBy), d.Event))
-		}
-	}
-	if !said && e.Reason != "" {
-		p.text(eventIndent, "It is refused: %s.", strings.TrimSuffix(e.Reason, "."))
 	}
 	for _, n := range e.Notes {
 		p.text(eventIndent, "%s", n)
@@ -179,6 +166,52 @@ func (p *page) event(e *explain.Event) {
 	case e.Verdict == ir.Ask.String():
 		p.text(eventIndent, "A person is asked.")
 	}
+	p.missing(e, all)
+}
+
+// deciding writes the clause, the default or what else decides.
+func (p *page) deciding(e *explain.Event) {
+	for i := range e.Clauses {
+		if c := &e.Clauses[i]; c.Decides {
+			p.outcome(c.Position, c.Text, "decides, rule "+c.Rule+": "+conditions(c.Conditions[1:]))
+			return
+		}
+	}
+	for _, d := range e.Defaults {
+		if defaultDecides(e, d) {
+			p.outcome(d.Position, d.Text, "decides: no allow clause matches "+d.Event)
+			return
+		}
+	}
+	if e.Rule == "" && e.Reason != "" {
+		p.text(eventIndent, "It is refused: %s.", strings.TrimSuffix(e.Reason, "."))
+	}
+}
+
+// matching writes what matches and does not decide.
+func (p *page) matching(e *explain.Event) {
+	verb := "matches"
+	if e.Rule != "" {
+		verb = "matches too"
+	}
+	for i := range e.Clauses {
+		if c := &e.Clauses[i]; !c.Decides && len(c.Unmet()) == 0 {
+			p.outcome(c.Position, c.Text, verb+", rule "+c.Rule+": "+conditions(c.Conditions[1:]))
+		}
+	}
+	for _, d := range e.Defaults {
+		switch {
+		case defaultDecides(e, d):
+		case d.LiftedBy == "":
+			p.outcome(d.Position, d.Text, "holds: no allow clause matches "+d.Event)
+		default:
+			p.outcome(d.Position, d.Text, fmt.Sprintf("is lifted by line %s, for %s", lineOfPosition(d.LiftedBy), d.Event))
+		}
+	}
+}
+
+func defaultDecides(e *explain.Event, d explain.EventDefault) bool {
+	return d.LiftedBy == "" && e.Rule == "" && strings.HasPrefix(e.Reason, d.Position+":")
 }
 
 func carried(e *explain.Event) string {
@@ -198,38 +231,38 @@ func carried(e *explain.Event) string {
 // fewMisses is how many clauses about other objects are shown.
 const fewMisses = 8
 
-// clausesOf writes what became of the clauses. Those that matched, and those that
-// were about this object, all of them; of the others few.
-func (p *page) clausesOf(e *explain.Event) {
-	misses, others := 0, 0
+// missing writes of the clauses that don't match why: those that are about this
+// object, all of them; few that are about others; and none about other operations,
+// unless all are asked for.
+func (p *page) missing(e *explain.Event, all bool) {
+	objects, others := 0, 0
 	for i := range e.Clauses {
 		c := &e.Clauses[i]
 		unmet := c.Unmet()
-		switch {
-		case len(unmet) == 0 && c.Decides:
-			p.outcome(c.Position, c.Text, "decides, rule "+c.Rule+": "+conditions(c.Conditions[1:]))
-		case len(unmet) == 0:
-			verb := "matches"
-			if e.Rule != "" {
-				verb = "matches too"
-			}
-			p.outcome(c.Position, c.Text, verb+", rule "+c.Rule+": "+conditions(c.Conditions[1:]))
-		case unmet[0].Part == model.Operation.String():
-			others++
-		case unmet[0].Part != model.Object.String():
-			p.outcome(c.Position, c.Text, "does not match: "+conditions(unmet))
-		case misses == fewMisses:
-			others++
-		default:
-			misses++
-			p.outcome(c.Position, c.Text, "does not match: "+unmet[0].Text)
+		if len(unmet) == 0 {
+			continue
 		}
+		why := unmet
+		switch unmet[0].Part {
+		case model.Operation.String():
+			if !all {
+				others++
+				continue
+			}
+		case model.Object.String():
+			if why = unmet[:1]; objects == fewMisses && !all {
+				others++
+				continue
+			}
+			objects++
+		}
+		p.outcome(c.Position, c.Text, "does not match: "+conditions(why))
 	}
 	switch {
 	case others == 1:
-		p.text(eventIndent, "1 clause is about other operations or objects.")
+		p.text(eventIndent, "1 clause is about other operations or objects; --all shows it.")
 	case others > 1:
-		p.text(eventIndent, "%d clauses are about other operations or objects.", others)
+		p.text(eventIndent, "%d clauses are about other operations or objects; --all shows them.", others)
 	}
 }
 

@@ -111,11 +111,11 @@ func (r *testRunner) file(name string) error {
 		return fmt.Errorf("%s: the file has more than %d bytes", inputName(name), policy.MaxFileSize)
 	}
 	cases, err := model.ParseCases(inputName(name), string(text))
-	if err != nil {
+	if len(cases) == 0 {
 		return err
 	}
 	for i := range cases {
-		if r.names.MatchString(cases[i].Name) {
+		if r.names.MatchString(cases[i].Name) || cases[i].Err != nil { // whose name may be what is wrong
 			r.results = append(r.results, r.run(name, &cases[i]))
 		}
 	}
@@ -132,6 +132,10 @@ func readTests(c *cli.Context, name string) ([]byte, error) {
 func (r *testRunner) run(file string, test *model.Case) tested {
 	start := time.Now()
 	out := tested{file: inputName(file), test: test}
+	if test.Err != nil {
+		out.invalid = test.Err
+		return out
+	}
 	program, err := r.program(file, test)
 	if err != nil {
 		out.invalid = err
@@ -146,7 +150,7 @@ func (r *testRunner) run(file string, test *model.Case) tested {
 
 // program compiles the policy of a case. The same file is compiled once.
 func (r *testRunner) program(file string, test *model.Case) (*ir.Program, error) {
-	opts := policy.Options{Workspace: r.context.String("workspace")}
+	opts := policy.Options{Workspace: r.context.String("workspace"), DocumentFirst: true}
 	if test.Workspace != "" {
 		opts.Workspace = test.Workspace
 	}

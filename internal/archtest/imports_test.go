@@ -32,7 +32,7 @@ var arrows = []arrow{
 	{"bpf", nil},
 
 	{"policy", []string{"policy/..."}},
-	{"policy/model", []string{"policy/ir", "policy/dfa", "policy/pattern"}},
+	{"policy/model", []string{"policy/ir", "policy/dfa", "policy/pattern", "policy/diag"}},
 	{"policy/explain", []string{"policy/ir", "policy/model", "policy/diag", "policy/pattern"}},
 	{"policy/compare", []string{"policy/ir", "policy/dfa", "policy/model", "policy/pattern"}},
 	{"policy/templates", []string{"policy", "policy/model", "policy/diag", "policy/ir"}},

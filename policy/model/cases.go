@@ -19,6 +19,8 @@ type Case struct {
 	Path      string // or the path of one
 	Workspace string // root of relative patterns, for a policy that names none
 	Steps     []Step
+	// Err is what is wrong in the case: it cannot be acted out.
+	Err error
 
 	policyLine    int // of the key
 	workspaceLine int
@@ -77,7 +79,9 @@ func (c *Case) Document() []byte {
 // stands before the first case is a comment, but for lines `policy: PATH` and
 // `workspace: DIRECTORY`: they are for all cases that have none of their own. So
 // is a line that begins with #, and the rest of a line of a trace from a word
-// that does. An error has a line for each mistake, that begins with name:line.
+// that does. An error has a line for each mistake, that begins with name:line. The
+// cases come with it, and those without an Err can be acted out; unless a mistake
+// is about all of them.
 func ParseCases(name, text string) ([]Case, error) {
 	p := caseParser{name: name, common: Case{Name: "what stands before the first case"}}
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\uFEFF"), "\n") {
@@ -89,6 +93,9 @@ func ParseCases(name, text string) ([]Case, error) {
 		p.line(strings.TrimRight(line, " \t\r"))
 	}
 	p.finish()
+	if p.broken {
+		return nil, errors.Join(p.errs...)
+	}
 	return p.cases, errors.Join(p.errs...)
 }
 
@@ -105,27 +112,42 @@ type caseParser struct {
 	cases   []Case
 	section string // "" outside, or unread
 	errs    []error
+	broken  bool // a mistake is about all cases
 }
 
-func (p *caseParser) fail(format string, args ...any) { p.failAt(p.number, format, args...) }
-
-func (p *caseParser) failAt(line int, format string, args ...any) {
-	if len(p.errs) < mostErrors {
-		p.errs = append(p.errs, fmt.Errorf("%s:%d: %s", p.name, line, fmt.Sprintf(format, args...)))
+// fail notes a mistake of the case that is read; what stands before the first is of
+// all.
+func (p *caseParser) fail(format string, args ...any) {
+	if len(p.cases) == 0 {
+		p.broken = true
+		_ = p.add(p.number, format, args...)
+		return
 	}
+	p.failIn(&p.cases[len(p.cases)-1], p.number, format, args...)
+}
+
+func (p *caseParser) failIn(c *Case, line int, format string, args ...any) {
+	if err := p.add(line, format, args...); err != nil {
+		c.Err = errors.Join(c.Err, err)
+	} else if c.Err == nil {
+		c.Err = fmt.Errorf("%s: more than %d mistakes; the others are not shown", p.name, mostErrors)
+	}
+}
+
+// add returns the mistake that it notes, nil if there are too many.
+func (p *caseParser) add(line int, format string, args ...any) error {
+	if len(p.errs) == mostErrors {
+		return nil
+	}
+	err := fmt.Errorf("%s:%d: %s", p.name, line, fmt.Sprintf(format, args...))
+	p.errs = append(p.errs, err)
+	return err
 }
 
 func (p *caseParser) line(line string) {
 	switch {
 	case strings.HasPrefix(line, "=="):
-		title := strings.Fields(line[2:])
-		if len(title) != 1 {
-			p.fail("a case begins with == NAME, one word")
-			title = []string{"?"}
-		} else if i := slices.IndexFunc(p.cases, func(c Case) bool { return c.Name == title[0] }); i >= 0 {
-			p.fail("there is a case %s already, at line %d", title[0], p.cases[i].Line)
-		}
-		p.cases, p.section = append(p.cases, Case{Name: title[0], Line: p.number}), ""
+		p.title(strings.Fields(line[2:]))
 	case len(p.cases) == 0:
 		if key, value, _ := strings.Cut(line, ":"); key == "policy" || key == "workspace" {
 			p.key(&p.common, key, strings.TrimSpace(value))
@@ -144,6 +166,22 @@ func (p *caseParser) line(line string) {
 		p.key(&p.cases[len(p.cases)-1], key, strings.TrimSpace(value))
 	default:
 		p.inside(line)
+	}
+}
+
+// title begins a case.
+func (p *caseParser) title(words []string) {
+	name, same := "?", -1
+	if len(words) == 1 {
+		name = words[0]
+		same = slices.IndexFunc(p.cases, func(c Case) bool { return c.Name == name })
+	}
+	p.cases, p.section = append(p.cases, Case{Name: name, Line: p.number}), ""
+	switch {
+	case len(words) != 1:
+		p.fail("a case begins with == NAME, one word")
+	case same >= 0:
+		p.fail("there is a case %s already, at line %d", name, p.cases[same].Line)
 	}
 }
 
@@ -204,9 +242,9 @@ func (p *caseParser) inside(line string) {
 // finish looks at what the cases lack.
 func (p *caseParser) finish() {
 	if len(p.cases) == 0 {
-		p.failAt(1, "no case: one begins with == NAME")
+		p.broken = true
+		_ = p.add(1, "no case: one begins with == NAME")
 	}
-	failed := len(p.errs) > 0
 	for i := range p.cases {
 		c := &p.cases[i]
 		if c.policyLine == 0 {
@@ -216,13 +254,13 @@ func (p *caseParser) finish() {
 			c.Workspace, c.workspaceLine = p.common.Workspace, p.common.workspaceLine
 		}
 		switch empty := strings.TrimSpace(c.Path+c.Policy+c.YAML) == ""; {
-		case failed: // what is missing may be what could not be read
+		case c.Err != nil || p.broken: // what is missing may be what could not be read
 		case empty:
-			p.failAt(c.Line, "case %s has no policy", c.Name)
+			p.failIn(c, c.Line, "case %s has no policy", c.Name)
 		case len(c.Steps) == 0:
-			p.failAt(c.Line, "case %s has no trace", c.Name)
+			p.failIn(c, c.Line, "case %s has no trace", c.Name)
 		case c.Workspace != "" && c.YAML != "":
-			p.failAt(c.Line, "case %s: the workspace belongs in the yaml", c.Name)
+			p.failIn(c, c.Line, "case %s: the workspace belongs in the yaml", c.Name)
 		}
 	}
 }

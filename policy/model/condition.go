@@ -4,6 +4,7 @@ package model
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -148,8 +149,8 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 		}
 	}
 	for _, g := range c.Unless.Gates {
-		text := "`" + s.program.Gates[g].Text + "`"
-		if !unless(true, s.Fresh(g), ": "+text+" is fresh", text+" is not fresh") {
+		yes, no := gateText(s.program.Gates[g].Text)
+		if !unless(true, s.Fresh(g), ": "+yes, no) {
 			return
 		}
 	}
@@ -161,4 +162,26 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 	if c.Unless.NotModified {
 		unless(true, known && !e.file.modified, ": "+no, yes)
 	}
+}
+
+// gateText says in words that what a gate waits for has happened and counts, and that
+// it has not.
+func gateText(text string) (yes, no string) {
+	after, since := strings.TrimPrefix(text, "after "), ""
+	quoted := false
+	for i := 0; i < len(after); i++ {
+		switch {
+		case after[i] == '\\' && quoted:
+			i++
+		case after[i] == '"':
+			quoted = !quoted
+		case !quoted && strings.HasPrefix(after[i:], " since "):
+			after, since = after[:i], after[i+len(" since "):]
+		}
+	}
+	if since == "" {
+		return "`" + after + "` has happened", "`" + after + "` has not happened"
+	}
+	return "`" + after + "` has happened, and no `" + since + "` since",
+		"`" + after + "` has not happened, or not since the last `" + since + "`"
 }

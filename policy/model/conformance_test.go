@@ -16,7 +16,7 @@ import (
 
 func program(t *testing.T, c *model.Case) *ir.Program {
 	t.Helper()
-	p, err := policy.Compile([]policy.Document{{Name: c.Name, Text: c.Document(), Layer: policy.Container}}, policy.Options{Workspace: "/"})
+	p, err := policy.Compile([]policy.Document{{Name: c.Name, Text: c.Document(), Layer: policy.Container}}, policy.Options{Workspace: "/", DocumentFirst: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,15 @@ func TestParseErrors(t *testing.T) {
 		trace + "  a exec /x ok\n" + trace:                                                  "f:6: there is a case x already, at line 1",
 		trace + "  a exec /x\n":                                                             "f:5: the step \"a exec /x\" has no verdict",
 		trace + "  a exec /x \"ok\"\n":                                                      "f:5: the step \"a exec /x \\\"ok\\\"\" has no verdict",
-		trace + "  a exec x ok\n":                                                           "f:5: \"x\" is no absolute path",
+		trace + "  a exec \"\" ok\n":                                                        "f:5: \"\" is no path",
+		trace + "  a read x blocked\n":                                                      "f:5: \"blocked\" is no verdict: those are ok, notify, ask, block and kill; did you mean \"block\"?",
+		trace + "  a read x allow\n":                                                        "did you mean \"ok\"?",
+		trace + "  a exec git push allowed\n":                                               "did you mean \"ok\"?",
+		trace + "  a read x denied r\n":                                                     "did you mean \"block\"?",
+		trace + "  a read x OK\n":                                                           "did you mean \"ok\"?",
+		trace + "  git push block\n":                                                        "f:5: \"push\" is no operation of a trace; to run the program git, write `a exec git push`; if git is the process that runs push, write `git exec push`",
+		trace + "  exec git push block\n":                                                   "f:5: \"git\" is no operation of a trace; a step of a test begins with its subject, such as `a exec git push`",
+		trace + "  a wirte x ok\n":                                                          "did you mean \"write\"?",
 		trace + "  a exec /x ok r\n":                                                        "f:5: \"r\": ok names no rule",
 		trace + "  a exit 256\n":                                                            "f:5: \"256\" is no exit status",
 		trace + "  a exit 1 block\n":                                                        "f:5: \"a exit 1\" is no operation that a policy decides",
@@ -113,6 +121,72 @@ func TestParseErrors(t *testing.T) {
 	_, err := model.ParseCases("f", strings.Repeat("== \n", 1000))
 	if n := strings.Count(err.Error(), "\n"); n != 19 {
 		t.Errorf("%d errors", n+1)
+	}
+}
+
+// A mistake is one of its case; the others can be acted out. What stands before the
+// first case is common to all.
+func TestParseErrorsOfCases(t *testing.T) {
+	const head = "policy:\n  rule r: block exec \"x\"\ntrace:\n"
+	text := "== a\n" + head + "  a exec x block\n== b\n" + head + "  a exec x blocked\n== c d\n" + head + "== e\n== f\n" + head + "  a exec y ok\n"
+	cases, err := model.ParseCases("f", text)
+	if err == nil || strings.Count(err.Error(), "\n") != 2 || len(cases) != 5 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for i, want := range []string{"", "f:10: ", "f:11: ", "f:15: case e has no policy", ""} {
+		got := cases[i].Err
+		if want == "" {
+			if f := model.Run(program(t, &cases[i]), &cases[i]); got != nil || f != nil {
+				t.Errorf("case %s: %v, %+v", cases[i].Name, got, f)
+			}
+		} else if got == nil || !strings.HasPrefix(got.Error(), want) {
+			t.Errorf("case %s: %v, want %s", cases[i].Name, got, want)
+		}
+	}
+	cases, err = model.ParseCases("f", strings.Repeat("== \n", 1000))
+	for _, c := range cases {
+		if c.Err == nil {
+			t.Fatalf("the case at line %d is as if it had no mistake", c.Line)
+		}
+	}
+	if err == nil || len(cases) != 1000 {
+		t.Errorf("%d cases, %v", len(cases), err)
+	}
+	if cases, err = model.ParseCases("f", "workspace: w\n"+text); err == nil || cases != nil {
+		t.Errorf("%d cases, %v", len(cases), err)
+	}
+}
+
+// Relative paths are below the workspace of the policy, and programs in /usr/bin.
+func TestRelativePaths(t *testing.T) {
+	const text = "== a\npolicy:\n  rule r:\n    block write \"src/**\"\n    block exec \"/usr/bin/git\" \"push\"\nworkspace: /w\ntrace:\n" +
+		"  a write src/x block r\n  a write ../src/x ok\n  a rename y src/y block r\n  a exec git push block r\n  a exec ./git push ok\n"
+	cases, err := model.ParseCases("f", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := model.Run(program(t, &cases[0]), &cases[0]); f != nil {
+		t.Errorf("%+v", f)
+	}
+	if got := cases[0].Steps[0].Text; got != "a write src/x" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A shell's command is no program that the shell's step runs.
+func TestShellNote(t *testing.T) {
+	const head = "== a\npolicy:\n  rule r: block exec \"git\" \"push\"\ntrace:\n"
+	for step, noted := range map[string]bool{
+		`a exec sh -c "git push"`: true, `a exec /bin/bash -lc "git push"`: true, `a exec sh x.sh`: false, `a exec git fetch -c x`: false, `a read sh`: false,
+	} {
+		cases, err := model.ParseCases("f", head+"  "+step+" block\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := model.Run(program(t, &cases[0]), &cases[0])
+		if f == nil || strings.Contains(strings.Join(f.Notes, "\n"), "a step of its own") != noted {
+			t.Errorf("%s: %+v", step, f)
+		}
 	}
 }
 

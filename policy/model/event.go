@@ -133,7 +133,7 @@ func (e *event) String() string {
 	case e.mapped:
 		return "mapping the program " + e.path
 	case e.op == ir.Exec && len(e.argv) > 1:
-		return "exec " + e.path + " " + strings.Join(e.argv[1:], " ")
+		return "exec " + e.path + " " + WriteStep(e.argv[1:])
 	}
 	return e.op.String() + " " + e.object()
 }

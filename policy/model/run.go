@@ -4,7 +4,9 @@ package model
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -20,9 +22,11 @@ type Failure struct {
 }
 
 // Run acts out a case on a program, and returns the first step that fails, nil if
-// none does. A verdict without a rule is satisfied by any rule.
+// none does. A verdict without a rule is satisfied by any rule. Relative paths are below
+// the program's workspace.
 func Run(p *ir.Program, c *Case) *Failure {
 	s := New(p)
+	c = c.under(p.Workspace)
 	for i, step := range c.Steps {
 		d, err := s.Do(step.Words)
 		switch {
@@ -65,6 +69,9 @@ func account(p *ir.Program, c *Case, failed int, got Decision) (notes []string) 
 	}
 	if step.Verdict != "ok" {
 		notes = append(notes, h.missed(step.Rule, got, o)...)
+		if note := shellNote(step.Words); note != "" {
+			notes = append(notes, note)
+		}
 	}
 	return unique(notes)
 }
@@ -109,6 +116,20 @@ func (s *Scope) nearest(c *ir.Clause, o *operation) (near *event, miss *Conditio
 		}
 	}
 	return near, miss
+}
+
+// shellNote says, of a step in which a shell is given commands, that what the shell
+// runs is not in it; "" of others. Which programs those are only a shell can say.
+func shellNote(words []string) string {
+	if words[1] != "exec" || !slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"}, path.Base(words[2])) {
+		return ""
+	}
+	for _, w := range words[3:] {
+		if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "c") {
+			return fmt.Sprintf("what a shell runs is a step of its own, and decided then: write it as one, such as `%s exec PROGRAM ARG…`", words[0])
+		}
+	}
+	return ""
 }
 
 func unique(list []string) (out []string) {

@@ -49,10 +49,12 @@ type DefaultTrace struct {
 }
 
 // Explain acts out steps, and tells of each how it was decided. Processes that
-// nothing forked have labels (bits) from their beginning. An error is a step that makes
+// nothing forked have labels (bits) from their beginning; relative paths are below the
+// program's workspace. An error is a step that makes
 // no sense where it stands, the last of the traces' number.
 func Explain(p *ir.Program, steps []Step, labels uint64) ([]Trace, error) {
 	s := New(p)
+	steps = (&Case{Steps: steps}).under(p.Workspace).Steps
 	h := newHistory(s, steps)
 	var out []Trace
 	for i := range steps {
@@ -76,6 +78,11 @@ func Explain(p *ir.Program, steps []Step, labels uint64) ([]Trace, error) {
 			return out, err
 		}
 		t.settle(d)
+		if o != nil && o.exec && t.Decided && d.Effect <= ir.Notify {
+			if note := shellNote(words); note != "" {
+				t.Notes = append(t.Notes, note)
+			}
+		}
 		h.note(i)
 		out = append(out, t)
 	}

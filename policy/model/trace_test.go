@@ -102,12 +102,12 @@ func TestParseEvent(t *testing.T) {
 		`write "\x1b"`:                        `process write "/w/\x1b"`,
 		"exec":                                "! exec takes 1 after it, and has 0",
 		"":                                    "! a step is SUBJECT OPERATION [OBJECT…] VERDICT [RULE]",
-		"jump x":                              `! "x" is no operation of a trace`,
+		"jump x":                              "! \"x\" is no operation of a trace; to run the program jump, write `a exec jump x`; if jump is the process that runs x, write `jump exec x`",
 		"connect example.com":                 `! "example.com" is no endpoint: write ADDRESS:PORT, [ADDRESS]:PORT, NAME:PORT or unix:PATH`,
 		`write "a`:                            `! "a: this word in quotes does not end, or has an escape that is none`,
-		`read ""`:                             `! "" is no absolute path`,
+		`read ""`:                             `! "" is no path`,
 		"exec git \"block\" no-push ok":       `process exec /usr/bin/git "block" no-push`,
-		"read \"/a\\x00b\"":                   `! "/a\x00b" is no absolute path`,
+		"read \"/a\\x00b\"":                   `! "/a\x00b" is no path`,
 		"send [2606:4700::1111]:443/udp kill": "process send [2606:4700::1111]:443/udp",
 	} {
 		step, err := model.ParseEvent(line, "/w")

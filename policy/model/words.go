@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/actplane/actplane/policy/diag"
 )
 
 // word is one of a line of a trace.
@@ -56,7 +58,12 @@ func parseStep(line string) (step Step, err error) {
 	}
 	said := step.cutVerdict(&words)
 	step.write(words)
-	if err := checkStep(step.Words); err != nil {
+	if !said {
+		if err := meantVerdict(words); err != nil {
+			return step, err
+		}
+	}
+	if err := checkStep(step.under("/").Words); err != nil { // any workspace would do
 		return step, err
 	}
 	switch needs := needsVerdict(step.Words); {
@@ -112,16 +119,43 @@ func ParseEvent(line, workspace string) (step Step, err error) {
 		words = slices.Insert(words, 0, word{someone, someone})
 	}
 	step.cutVerdict(&words)
-	if len(words) > 1 {
-		for i, kind := range []byte(signature(words[1].text)) {
-			if at := i + 2; kind == 'p' && at < len(words) && !path.IsAbs(words[at].text) && words[at].text != "" {
-				words[at].text = absolute(words[1].text, i, words[at].text, workspace)
-				words[at].written = writeWord(words[at].text, false)
+	step.write(words)
+	if under := step.under(workspace); !slices.Equal(under.Words, step.Words) {
+		for i := range words {
+			if text := under.Words[i]; text != words[i].text {
+				words[i] = word{text, writeWord(text, false)}
 			}
 		}
+		step.Words = nil
+		step.write(words)
 	}
-	step.write(words)
 	return step, checkStep(step.Words)
+}
+
+// under is the step with its paths made absolute, in its words and not in its text: a
+// program that is named without a directory stands in /usr/bin, other relative paths
+// are below workspace.
+func (s Step) under(workspace string) Step {
+	if len(s.Words) < 2 || isHuman(s.Words) || isTime(s.Words) || isScope(s.Words) {
+		return s
+	}
+	s.Words = slices.Clone(s.Words)
+	for i, kind := range []byte(signature(s.Words[1])) {
+		if at := i + 2; kind == 'p' && at < len(s.Words) && !path.IsAbs(s.Words[at]) && s.Words[at] != "" {
+			s.Words[at] = absolute(s.Words[1], i, s.Words[at], workspace)
+		}
+	}
+	return s
+}
+
+// under is the case with the paths of its steps made absolute.
+func (c *Case) under(workspace string) *Case {
+	out := *c
+	out.Steps = make([]Step, len(c.Steps))
+	for i, s := range c.Steps {
+		out.Steps[i] = s.under(workspace)
+	}
+	return &out
 }
 
 // absolute makes a path of the one that is the nth object of an operation.
@@ -156,6 +190,39 @@ func writeWord(text string, last bool) string {
 
 func isVerdict(w word) bool {
 	return !w.quoted() && slices.Contains([]string{"ok", "notify", "ask", "block", "kill"}, w.text)
+}
+
+// meantVerdict finds, where a verdict has to stand and does not, a word that was
+// probably meant to be one.
+func meantVerdict(words []word) error {
+	if len(words) < 3 || !needsVerdict([]string{words[0].text, words[1].text}) {
+		return nil
+	}
+	for n := len(words) - 1; n >= max(2, len(words)-2); n-- {
+		if w := words[n]; !w.quoted() && likeVerdict(w.text) != "" {
+			return stepErrorf("%q is no verdict: those are ok, notify, ask, block and kill; did you mean %q?", w.text, likeVerdict(w.text))
+		}
+	}
+	return nil
+}
+
+// likeVerdict returns the verdict that people mean by a word, "" for no such word.
+func likeVerdict(text string) string {
+	switch text = strings.ToLower(text); text {
+	case "ok", "notify", "ask", "block", "kill":
+		return text
+	case "allow", "allows", "allowed", "permit", "permitted", "pass", "passes", "passed", "okay":
+		return "ok"
+	case "blocked", "blocks", "deny", "denied", "denies", "refuse", "refused", "forbid", "forbidden", "reject", "rejected":
+		return "block"
+	case "notified", "notifies", "warn":
+		return "notify"
+	case "asked", "asks":
+		return "ask"
+	case "killed", "kills":
+		return "kill"
+	}
+	return ""
 }
 
 // needsVerdict tells whether a step has to state one.
@@ -242,7 +309,7 @@ func checkStep(words []string) error {
 	want := signature(op)
 	n := len(strings.TrimRight(want, "*-"))
 	if want == "" {
-		return stepErrorf("%q is no operation of a trace", op)
+		return noOperation(words)
 	} else if len(args) < n || len(args) > n && !strings.HasSuffix(want, "*") {
 		return stepErrorf("%s takes %d after it, and has %d", op, n, len(args))
 	}
@@ -254,11 +321,36 @@ func checkStep(words []string) error {
 	return nil
 }
 
+// noOperation says what may have been meant by a step whose second word is no
+// operation: another one, or one before which the subject is missing, or a program.
+func noOperation(words []string) error {
+	text := fmt.Sprintf("%q is no operation of a trace", words[1])
+	for _, w := range []string{words[1], words[0]} {
+		if near := diag.Suggest(w, operationNames()); near != "" && len(near) > 2 {
+			return stepErrorf("%s; did you mean %q?", text, near)
+		}
+	}
+	if signature(words[0]) != "" {
+		return stepErrorf("%s; a step of a test begins with its subject, such as `a %s`", text, WriteStep(words))
+	}
+	return stepErrorf("%s; to run the program %s, write `a exec %s`; if %s is the process that runs %s, write `%s exec %s`",
+		text, writeWord(words[0], false), WriteStep(words), writeWord(words[0], false), writeWord(words[1], false),
+		writeWord(words[0], false), WriteStep(words[1:]))
+}
+
+// operationNames are all that have a signature.
+func operationNames() []string {
+	return []string{"exec", "execfails", "execscript", "open", "read", "write", "append", "unlink", "rmdir", "mkdir", "chmod",
+		"chown", "mmapshared", "mapexec", "chdir", "rename", "exchange", "link", "symlink", "truncate", "connect", "send", "recv",
+		"bind", "fork", "pipe", "pipewrite", "piperead", "shm", "fdread", "fdwrite", "ptrace", "memread", "memwrite", "killed",
+		"setuid", "fdpass", "setenv", "fdopen", "exit", "enter"}
+}
+
 func checkWord(op string, kind byte, text string) error {
 	switch kind {
 	case 'p':
 		if !path.IsAbs(text) || strings.ContainsRune(text, 0) {
-			return stepErrorf("%q is no absolute path", text)
+			return stepErrorf("%q is no path", text)
 		}
 	case 'e':
 		_, err := parseEndpoint(text)
