@@ -16,7 +16,6 @@ type generator struct {
 	labels   []string // declared, of sources
 	integral string   // declared by an endorse, or ""
 	trees    bool     // directories move
-	hosts    bool     // some pattern has a name, so that the image knows of names
 }
 
 // scenario is a policy and a trace in parts that can be left out one by one.
@@ -56,7 +55,7 @@ func (g *generator) execPattern() string {
 
 func (g *generator) peerPattern() string {
 	return g.of(`"@private"`, `"@public"`, `"@loopback"`, `"10.0.0.0/8"`, `"10.0.0.1"`, `"10.0.0.1:80"`, `"10."`, `any`, `"*"`, `"unix:/run/s"`,
-		`"unix:@x"`, `"unix:/run/*"`, `"[fd00::/8]"`, `"*.ex.org"`, `"a.ex.org:443"`, `"10.0.0.1:80-90"`)
+		`"unix:@x"`, `"unix:/run/*"`, `"[fd00::/8]"`, `"*.ex.org"`, `"*:443"`, `"a.ex.org:443"`, `"10.0.0.1:80-90"`)
 }
 
 func (g *generator) tokens() string {
@@ -216,14 +215,11 @@ func (g *generator) path() string {
 }
 
 func (g *generator) program() string {
-	return g.of("/bin/t1", "/bin/t1", "/bin/t2", "/bin/t2", "/bin/t3", "/w/t1", "/w/a", "/w/l", "/bin/x", "/w/d/t2")
+	return g.of("/bin/t1", "/bin/t1", "/bin/t2", "/bin/t2", "/bin/t3", "/w/t1", "/w/t1", "/w/a", "/w/l", "/bin/x", "/w/d/t2")
 }
 
 func (g *generator) peer() string {
-	if g.hosts && g.one(3) {
-		return g.of("a.ex.org:443", "b.ex.org:80", "ex.org:443")
-	}
-	return g.of("10.0.0.1:80", "10.0.0.1:443", "10.9.0.1:80", "8.8.8.8:53/udp", "[fd00::1]:443", "127.0.0.1:5000", "unix:/run/s", "unix:@x",
+	return g.of("a.ex.org:443", "b.ex.org:80", "ex.org:443", "10.0.0.1:80", "10.0.0.1:443", "10.9.0.1:80", "8.8.8.8:53/udp", "[fd00::1]:443", "127.0.0.1:5000", "unix:/run/s", "unix:@x",
 		"[::1]:5000", "[2606:4700::1]:443")
 }
 
@@ -308,9 +304,15 @@ func (g *generator) step() []string {
 func (g *generator) scenario() *scenario {
 	s := &scenario{}
 	g.policy(s)
-	g.hosts = strings.Contains(string(s.document()), "ex.org")
+	for g.one(2) { // links that many paths and programs go through
+		s.steps = append(s.steps, []string{"z", "symlink", g.of("/bin/t1", "/bin/t2", "/bin/t3", "/s", "/w/l"), g.of("/w/t1", "/w/l", "/w/d/t2")})
+	}
 	for range 5 + g.IntN(40) {
-		s.steps = append(s.steps, g.step())
+		step := g.step()
+		s.steps = append(s.steps, step)
+		if g.one(10) { // what asked is granted, and done again
+			s.steps = append(s.steps, []string{"human", "approve", g.of("once", "scope")}, step)
+		}
 	}
 	return s
 }

@@ -71,12 +71,8 @@ func (j *judge) labels(e *event) uint64 {
 }
 
 func (j *judge) clauses(e *event) {
-	rows := e.rows
-	if e.named != nil {
-		rows = append(slices.Clone(rows), e.named)
-	}
 	var seen []uint16
-	for _, r := range rows {
+	for _, r := range e.all() {
 		for _, i := range r.Clauses[e.op] {
 			if !slices.Contains(seen, i) && j.matches(&j.w.img.Clauses[i], e) {
 				seen = append(seen, i)
@@ -105,7 +101,7 @@ func (j *judge) matches(c *dfa.Clause, e *event) bool {
 	switch {
 	case e.mapped && (c.Any || c.Effect < ir.Ask),
 		e.inode != nil && e.known && (c.UnlessModified && e.inode.modified || c.UnlessUnmodified && !e.inode.modified),
-		c.Arg >= 0 && e.known && !e.mapped && !bit(reached, c.Arg),
+		c.Arg >= 0 && !e.mapped && !bit(reached, c.Arg),
 		c.Target >= 0 && targets>>c.Target&1 == 1:
 		return false
 	}
@@ -124,7 +120,7 @@ func (j *judge) defaults(e *event) {
 		return
 	}
 	lifted := uint64(0)
-	for _, r := range e.rows {
+	for _, r := range e.all() {
 		for _, i := range r.Allows[e.op] {
 			if c := &j.w.img.Clauses[i]; j.matches(c, e) {
 				lifted |= c.Lifts

@@ -121,16 +121,25 @@ func (w *world) exec(p *process, op string, args []string) *act {
 	return a
 }
 
+// all are the rows of all keys that an event has. What must not come from the name by
+// which a program is invoked is not in its row.
+func (e *event) all() []*dfa.Row {
+	if e.named == nil {
+		return e.rows
+	}
+	return append(slices.Clone(e.rows), e.named)
+}
+
 // runs is what a program opens for who runs it.
 func (w *world) runs(p *process, e *event) {
-	for _, r := range e.rows {
+	for _, r := range e.all() {
 		p.program.lineage |= r.Lineage &^ p.lineage
 		p.lineage |= r.Lineage
 		p.program.clears |= r.Declassify
 		p.program.cleared |= p.labels & r.Declassify
 		p.labels &^= r.Declassify
 	}
-	for _, r := range e.rows {
+	for _, r := range e.all() {
 		p.program.endorsed |= r.Endorse &^ p.labels
 		p.labels |= r.Endorse
 	}
@@ -228,15 +237,11 @@ func (w *world) gatesOf(p *process, e *event) {
 		w.runs(p, e)
 	}
 	reached := w.reached(e.argv)
-	rows := e.rows
-	if e.named != nil {
-		rows = append(slices.Clone(rows), e.named)
-	}
 	for _, arm := range []bool{false, true} {
-		for _, r := range rows {
+		for _, r := range e.all() {
 			for _, g := range r.Gates[e.op] {
 				switch {
-				case g.Arm != arm, arm && !honest, e.known && g.Arg >= 0 && !bit(reached, g.Arg):
+				case g.Arm != arm, arm && !honest, g.Arg >= 0 && !bit(reached, g.Arg):
 				case !arm:
 					w.spoil(g.Gate)
 				case g.Exit >= 0:

@@ -383,7 +383,7 @@ func (w *world) names(p *process, op string, args []string) *act {
 		a.effect = func() { w.use(d.replace(&dentry{inode: a.events[0].inode})) }
 	case "symlink":
 		a.events[0].inode = &inode{}
-		a.effect = func() { d.replace(&dentry{target: args[0]}) }
+		a.effect = func() { w.use(d.replace(&dentry{target: args[0], inode: a.events[0].inode})) }
 	case "link":
 		old, from, ok := w.walk(args[0], false)
 		first := w.on(ir.Write, old, from, ok)

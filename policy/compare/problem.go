@@ -233,7 +233,7 @@ func (c *comparison) predicate(side int, x *dfa.Clause, q *question, brought, ta
 	}
 	clause := &c.sides[side].Program.Clauses[x.Clause]
 	p.hold = clause.Hold
-	if q.manner == plainly && len(clause.Args) > 0 {
+	if q.manner != mapped && len(clause.Args) > 0 {
 		p.tokens = c.tokens.sequence(clause.Args)
 	}
 	return p, !contradicts(p.literals)

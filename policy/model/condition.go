@@ -83,13 +83,13 @@ func (s *Scope) object(c *ir.Clause, e *event) Condition {
 	switch named := e.moved == "" && e.named(c.Pattern, by); {
 	case e.moved != "" && (c.Effect == ir.Allow || !e.movedApart(c)):
 		out.Text = "it would match the same files below " + e.to + " as below " + e.moved
-	case e.unresolved && c.Effect < ir.Ask, e.moved == "" && !named:
+	case e.moved == "" && !named:
 		out.Text = "its pattern does not match " + e.String()
 	case e.mapped && (c.Effect < ir.Ask || c.Pattern.Any):
 		out.Text = "a mapped program counts for clauses that name a program and deny"
-	case e.unresolved && c.Effect < ir.Ask:
+	case e.unresolved && c.Effect < ir.Ask && !e.invokedAs(c.Pattern):
 		out.Text = "a path that cannot be resolved counts for clauses that deny"
-	case e.unresolved:
+	case e.unresolved && c.Effect >= ir.Ask:
 		out.Met, out.Text = true, "a path that cannot be resolved counts as matching every pattern of a clause that denies"
 	case e.moved != "":
 		out.Met, out.Text = true, "it would match other files below "+e.to+" than below "+e.moved
@@ -108,7 +108,7 @@ func (e *event) arguments(c *ir.Clause) Condition {
 	switch {
 	case e.mapped:
 		out.Text = "a program that is mapped counts with whatever arguments"
-	case e.unresolved, e.argsMatch(c.Args):
+	case e.argsMatch(c.Args):
 		out.Text = "its tokens match the arguments"
 	default:
 		out.Met, out.Text = false, "its tokens do not match the arguments, in this order"

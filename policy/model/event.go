@@ -60,11 +60,20 @@ func (e *event) named(p ir.Pattern, by names) bool {
 	if p.Any {
 		return true
 	}
-	if p.Kind == ir.ExecProgram && !strings.Contains(p.Text, "/") {
-		return Match(p.Text, path.Base(e.path), pattern.Name) ||
-			by == either && e.invoked != "" && Match(p.Text, e.invoked, pattern.Name)
+	if isName(p) {
+		return Match(p.Text, path.Base(e.path), pattern.Name) || by == either && e.invokedAs(p)
 	}
 	return Match(p.Text, e.path, pattern.Path)
+}
+
+// isName tells whether a pattern is one of the base names of programs.
+func isName(p ir.Pattern) bool {
+	return p.Kind == ir.ExecProgram && !p.Any && !strings.Contains(p.Text, "/")
+}
+
+// invokedAs tells whether a pattern matches the name by which a program is run.
+func (e *event) invokedAs(p ir.Pattern) bool {
+	return isName(p) && e.invoked != "" && Match(p.Text, e.invoked, pattern.Name)
 }
 
 func namesLiterally(glob, name string) bool {
@@ -118,7 +127,7 @@ func (e *event) spoils(g ir.Gate) bool {
 		case !e.sameOp(since):
 		case e.moved != "":
 			l.patterns = append(l.patterns, since.Pattern)
-		case e.named(since.Pattern, either) && (e.unresolved || e.argsMatch(since.Args)):
+		case e.named(since.Pattern, either) && e.argsMatch(since.Args):
 			return true
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	if err := y.isFree(); err != nil {
 		return nil, err
 	}
-	if below(x.name, y.name) {
+	if x.known && y.known && below(x.name, y.name) {
 		return nil, stepErrorf("%s exists already", y.name)
 	}
 	y.file = x.file
@@ -66,7 +66,9 @@ func (s *Scope) symlink(p *Process, target, object string) (*operation, error) {
 	}
 	e := x.event(ir.Write)
 	e.file = &file{}
-	o := &operation{subject: p, events: []*event{e}, effect: func() { s.files.links[x.name] = target }}
+	o := &operation{subject: p, events: []*event{e}, effect: func() {
+		s.files.links[x.name], s.files.unused[x.name] = target, s.files.number(e.file) // an inode of its own
+	}}
 	return o.of(x), x.isFree()
 }
 

@@ -16,8 +16,8 @@ type place struct {
 // to if follow says so.
 func (t *tree) at(path string, follow bool) place {
 	name, ok := t.resolve(path, follow)
-	if !ok {
-		return place{name, &file{}, false, t}
+	if !ok { // each time another file, for all that is known: no grant holds for it
+		return place{name, t.number(&file{}), false, t}
 	}
 	return place{name, t.find(name), true, t}
 }

@@ -69,7 +69,7 @@ func (s *Scope) queried(q *Query) (*event, error) {
 	e := &event{op: q.Op, path: path.Clean(q.Object), file: &file{modified: q.Modified}, unresolved: q.Unresolved, mapped: q.Mapped, argv: q.Argv}
 	if q.Op == ir.Exec {
 		e.invoked = q.Invoked
-		if e.invoked == "" {
+		if e.invoked == "" && !q.Unresolved {
 			e.invoked = path.Base(e.path)
 		}
 	}
