@@ -152,6 +152,9 @@ func (c *checker) target(l *layer, out *ir.Clause, cond *syntax.Cond) bool {
 	if !t.Not && (p.Any || p == out.Pattern) {
 		c.report(l.Text.New(diag.ClauseNeverMatches, cond.Span, "the condition holds whenever the pattern matches, so the clause never matches"))
 	}
+	if out.Op == ir.Exec {
+		c.warnFileTarget(l, out, cond, p)
+	}
 	if !slices.Contains(out.Unless.Targets, t) {
 		out.Unless.Targets = append(out.Unless.Targets, t)
 	}
@@ -242,6 +245,11 @@ func (c *checker) event(l *layer, e *syntax.Event, word string) (ir.Event, bool)
 	default:
 		c.report(l.Text.New(diag.BadGateEvent, e.Op.Span, "%s cannot name %s", word, e.Op.Text).
 			WithHint("%s names exec, open, read, write or unlink", word))
+		return ir.Event{}, false
+	}
+	if len(e.Args) > 0 && op != ir.Exec {
+		c.report(l.Text.New(diag.ArgsOnNonExec, e.Args[0].Span, "%s has no arguments: only exec does", e.Op.Text).
+			WithHint("another pattern is another event: or %s %q", e.Op.Text, e.Args[0].Text))
 		return ir.Event{}, false
 	}
 	if !c.kindFits(l, e.Op, e.Kind, kindOf(op)) {

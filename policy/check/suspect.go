@@ -3,6 +3,7 @@
 package check
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,28 @@ func (c *checker) warnSpaced(l *layer, p syntax.Pattern) bool {
 	c.report(l.Text.New(diag.SpacedProgram, p.Span, "this is a program whose name has a blank in it; arguments are strings of their own").
 		WithHint("write %s", quoted(words)))
 	return true
+}
+
+// warnFileTarget warns of a target on an exec clause that names files of the workspace
+// where the clause names a program: it is about where the program lies, not about
+// files that were changed. Folders for programs are meant so, and so is "./…".
+func (c *checker) warnFileTarget(l *layer, out *ir.Clause, cond *syntax.Cond, p ir.Pattern) {
+	program := out.Pattern.Text
+	if out.Pattern.Any || p.Any || strings.Trim(program, "*?") == "" || strings.Contains(program, "/") || !strings.Contains(p.Text, "/") ||
+		l.Workspace != "/" && !strings.HasPrefix(p.Text, l.Workspace+"/") || strings.HasPrefix(cond.Pattern.Text, ".") {
+		return
+	}
+	if l.Workspace == "/" && strings.HasPrefix(cond.Pattern.Text, "/") || strings.Contains(p.Text, "bin/") {
+		return
+	}
+	text := "a target of exec is where the program lies: this is about a %s in %s"
+	hint := fmt.Sprintf("what has to be newer than a change of files says so: after exec \"program\" since write %q", cond.Pattern.Text)
+	for _, u := range out.Unless.Gates {
+		if since := c.program.Gates[u].Since; len(since) > 0 {
+			hint = fmt.Sprintf("what makes the gate stale is another event of its since: or write %q", cond.Pattern.Text)
+		}
+	}
+	c.report(l.Text.New(diag.Misleading, cond.Span, text, program, p.Text).WithHint("%s", hint))
 }
 
 // quoted returns words as strings of the language.

@@ -246,7 +246,28 @@ func (p *parser) cond() *Cond {
 	if p.part = afterCond; c.Kind == CondAfter {
 		p.part = afterGate
 	}
+	p.again = c.again()
 	return c
+}
+
+// again returns another condition like this one, with a gap for its pattern: one that
+// lost its exits would excuse more. A second `target not` beside the first would always
+// hold, so that none is offered.
+func (c *Cond) again() string {
+	const gap = `"…"`
+	switch {
+	case c.Kind == CondTarget && !c.Not:
+		return "target " + gap
+	case c.Kind == CondLineage:
+		return "lineage-includes exec " + gap
+	case c.Kind == CondAfter && len(c.Since) > 0:
+		return c.Since[len(c.Since)-1].Op.Text + " " + gap
+	case c.Kind == CondAfter && c.Exits != nil:
+		return "after " + c.After.Op.Text + " " + gap + " exits " + c.Exits.Text
+	case c.Kind == CondAfter:
+		return "after " + c.After.Op.Text + " " + gap
+	}
+	return ""
 }
 
 func (p *parser) target(c *Cond) {

@@ -4,6 +4,7 @@ package syntax
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -112,8 +113,12 @@ func (p *parser) condHint() string {
 	switch {
 	case p.startsItem():
 		return `name a condition: unless target "pattern"`
+	case p.tok.kind == tokString && p.afterOr():
+		return p.anotherString(word)
 	case p.tok.kind == tokString:
 		return fmt.Sprintf("write: target %q", word)
+	case p.is("file") && p.part == afterGate && p.afterOr() && p.peek(1).kind == tokString:
+		return p.anotherString(p.peek(1).text)
 	case p.is("file"), p.is("endpoint"):
 		return "write: target, and the pattern" + p.peeked(": target %q")
 	case p.is("exec"):
@@ -150,6 +155,36 @@ func (p *parser) condHint() string {
 	return "possible here: " + strings.Join(condWords[:3], ", ")
 }
 
+// afterOr tells whether a condition was read before the one that is missing.
+func (p *parser) afterOr() bool { return p.part == afterCond || p.part == afterGate }
+
+// anotherString is about a string where a condition should begin, behind another one:
+// what it was meant to repeat is the word of that one. Anything else could excuse what
+// was meant to be refused.
+func (p *parser) anotherString(s string) string {
+	if p.again == "" {
+		return "a second pattern is an alternative of the first, with braces: target not \"{a,b}\""
+	}
+	return "write: or " + p.fill(s)
+}
+
+// fill is the condition or event that goes on with what was read last, about s.
+func (p *parser) fill(s string) string {
+	return strings.Replace(p.again, `"…"`, strconv.Quote(s), 1)
+}
+
+// another formats the event that begins n tokens ahead, with its operation if it
+// has none; "" where there is none.
+func (p *parser) another(before string, n int) string {
+	switch t := p.peek(n); {
+	case t.kind == tokString:
+		return before + p.fill(t.text)
+	case t.kind == tokWord:
+		return before + t.text + p.peekedAt(n+1, " %q")
+	}
+	return ""
+}
+
 func (p *parser) notHint() string {
 	switch next := p.peek(1); {
 	case next.kind == tokWord && next.text == "target":
@@ -165,8 +200,11 @@ func (p *parser) notHint() string {
 }
 
 // peeked formats the string that follows the current token, if one does.
-func (p *parser) peeked(format string) string {
-	if next := p.peek(1); next.kind == tokString {
+func (p *parser) peeked(format string) string { return p.peekedAt(1, format) }
+
+// peekedAt is peeked for the nth token after the current one.
+func (p *parser) peekedAt(n int, format string) string {
+	if next := p.peek(n); next.kind == tokString {
 		return fmt.Sprintf(format, next.text)
 	}
 	return ""

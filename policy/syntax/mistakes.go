@@ -79,11 +79,25 @@ func (p *parser) commaHint() string {
 	case afterIf:
 		return "labels are joined with and, or"
 	case afterCond, afterGate:
-		return "conditions are joined with or, and each begins with its word: or target \"…\""
+		return p.condComma()
 	case afterSource:
 		return `a second pattern is another source of the same label, or one with braces: "{a,b}"`
 	}
 	return "leave it out"
+}
+
+// condComma is about a comma behind a condition.
+func (p *parser) condComma() string {
+	next := p.peek(1)
+	switch {
+	case next.kind == tokString && p.again != "":
+		return "write: or " + p.fill(next.text)
+	case next.kind == tokWord && (contains(opWords, next.text) || contains(condWords, next.text)):
+		return "write or in its place: or " + next.text + p.peekedAt(2, " %q")
+	case p.again == "":
+		return "conditions are joined with or, and each begins with its word"
+	}
+	return "conditions are joined with or, and each begins with its word: or " + p.again
 }
 
 func (p *parser) trailingString() string {
@@ -91,10 +105,11 @@ func (p *parser) trailingString() string {
 	switch p.part {
 	case afterIf:
 		return "the pattern and the arguments stand before if"
-	case afterCond:
-		return "another pattern is another condition: or target " + quoted
-	case afterGate:
-		return "another condition is joined with or: or after exec " + quoted
+	case afterCond, afterGate:
+		if p.again == "" {
+			return "another pattern is another alternative of the first, with braces: target not \"{a,b}\""
+		}
+		return "another pattern is another condition: or " + p.fill(p.tok.text)
 	case afterBecause:
 		return `the reason is one string, on one line; a quote inside is written \"`
 	case afterSource:
@@ -187,6 +202,9 @@ func (p *parser) joined(word string) string {
 	case afterCond, afterGate:
 		if next := p.peek(1).text; next == "since" || next == "exits" {
 			return "leave it out: " + next + " follows directly"
+		}
+		if what := p.peek(1); p.part == afterGate && !strings.HasPrefix(p.again, "after ") && (what.kind == tokString || contains(opWords, what.text)) {
+			return "any of the events after since makes it stale, and they are joined with or" + p.another(": or ", 1)
 		}
 		return "unless excuses when one of its conditions holds, and joins them with or; where all must hold, write the clause once with each"
 	case afterSource:

@@ -54,6 +54,9 @@ type parser struct {
 	// part and op are what was read last: a mistake that follows is mostly about it.
 	part part
 	op   string
+	// again is another condition of the kind of the last one, or another event of its
+	// since, with "…" for the pattern; "" where there is none.
+	again string
 	// operands counts those of the expression that is being read.
 	operands int
 }
