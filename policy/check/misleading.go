@@ -34,8 +34,32 @@ func misleading(text string, kind patternKind) (message, hint string) {
 		return "a pattern has no negation: ! is a plain character here", "what is excepted stands behind unless: any unless target \"" + text[1:] + "\""
 	case endpoint:
 		return misleadingAddress(text)
+	case kind != token && blankInBraces(text):
+		return "an alternative in braces begins or ends with a blank, which counts", "write \"" + strings.NewReplacer(", ", ",", " ,", ",", "{ ", "{", " }", "}").Replace(text) + "\""
 	}
 	return lookAlike(text)
+}
+
+// blankInBraces tells whether an alternative of a pattern's braces begins or ends with
+// a blank.
+func blankInBraces(text string) bool {
+	depth, before := 0, byte(0)
+	for i := 0; i < len(text) && strings.Contains(text, ","); i++ {
+		c := text[i]
+		switch {
+		case c == '\\':
+			i++
+			c = 0 // what it escapes separates nothing
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case c == ' ' && depth > 0 && (before == '{' || before == ',' || i+1 < len(text) && strings.IndexByte(",}", text[i+1]) >= 0):
+			return true
+		}
+		before = c
+	}
+	return false
 }
 
 // misleadingAddress is about addresses that are narrower or wider than they look.

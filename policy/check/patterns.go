@@ -63,6 +63,27 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 	return out, true
 }
 
+// warnTokens warns of argv tokens that leave out what they were meant for: words in
+// one string, and a last one that wants any argument at all.
+func (c *checker) warnTokens(l *layer, args []syntax.Name) {
+	for i, a := range args {
+		words := strings.Fields(a.Text)
+		text := i > 0 && strings.HasPrefix(args[i-1].Text, "-") // -c "…", -m "…"
+		switch {
+		case a.Text == strings.Repeat("*", len(a.Text)) && i == len(args)-1 && a.Text != "":
+			c.report(l.Text.New(diag.Misleading, a.Span, "this wants one more argument: without one the tokens don't match").
+				WithHint("leave it out: other arguments may follow in any case"))
+		case len(words) < 2 || strings.HasPrefix(a.Text, "*") || strings.Join(words, " ") != a.Text:
+		case !text:
+			c.report(l.Text.New(diag.SpacedProgram, a.Span, "this is one argument with a blank in it; arguments are strings of their own").
+				WithHint("write %s", quoted(words)))
+		case args[i-1].Text == "-c" && !strings.ContainsAny(a.Text, "*?;()[]{}="):
+			c.report(l.Text.New(diag.SpacedProgram, a.Span, "this matches a command of exactly this text; what a shell runs is an exec of its own").
+				WithHint("name the program: exec %s", quoted(words)))
+		}
+	}
+}
+
 func (c *checker) argument(l *layer, a syntax.Name) bool {
 	if err := pattern.Arg(a.Text); err != nil {
 		c.badPattern(l, a.Span, err)

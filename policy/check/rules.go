@@ -102,6 +102,7 @@ func (c *checker) argv(l *layer, op syntax.Name, args []syntax.Name) ([]string, 
 		}
 		out = append(out, a.Text)
 	}
+	c.warnTokens(l, args)
 	return out, true
 }
 

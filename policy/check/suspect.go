@@ -18,7 +18,7 @@ func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relati
 		out.Kind != ir.Endpoint && c.warnNoGlob(l, p.Span, p.Text, patternKind(out.Kind)) {
 		return
 	}
-	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && c.warnDirectory(l, p, out) {
+	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && c.warnDirectory(l, p, out, relative && !strings.HasPrefix(p.Text, ".") || p.Text == ".git") {
 		return
 	}
 	if !relative || out.Kind == ir.Endpoint || strings.HasPrefix(p.Text, ".") {
@@ -85,13 +85,29 @@ func quoted(words []string) string {
 
 // warnDirectory warns of a pattern that is a directory for all we know, and does
 // not reach into it.
-func (c *checker) warnDirectory(l *layer, p syntax.Pattern, out ir.Pattern) bool {
+func (c *checker) warnDirectory(l *layer, p syntax.Pattern, out ir.Pattern, relative bool) bool {
+	if relative && usualFolder(out.Text) {
+		c.report(l.Text.New(diag.DirectoryAlone, p.Span, "this is %s alone, and nothing in it, if it is a folder", out.Text).
+			WithHint("for it and all that is in it write %q; where it is a file, %q", p.Text+"/**", "./"+p.Text))
+		return true
+	}
 	if out.Text != l.Workspace && !(strings.LastIndexByte(out.Text, '/') == 0 && rootDirectory(out.Text[1:])) || out.Text == "/" {
 		return false
 	}
 	c.report(l.Text.New(diag.DirectoryAlone, p.Span, "this is the directory %s alone, and nothing in it", out.Text).
 		WithHint("for it and all that is in it write %q", out.Text+"/**"))
 	return true
+}
+
+// usualFolder tells whether a path without wildcards ends in a name that is a folder's
+// in most repositories.
+func usualFolder(path string) bool {
+	switch path[strings.LastIndexByte(path, '/')+1:] {
+	case "src", "source", "sources", "test", "tests", "spec", "specs", "lib", "libs", "doc", "docs", "app", "apps", "pkg", "packages",
+		"cmd", "internal", "include", "dist", "node_modules", "vendor", "examples", "scripts", "public", "assets", "migrations", ".git":
+		return !strings.ContainsAny(path, "*?[{")
+	}
+	return false
 }
 
 // rootDirectory tells whether a name is one that root directories have and

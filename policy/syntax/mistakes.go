@@ -171,6 +171,9 @@ func (p *parser) joining(word string) string {
 	case "not":
 		return "not stands in if, before a label, and behind target"
 	case "any":
+		if p.peek(1).kind != tokString {
+			return "leave it out: other arguments may follow in any case"
+		}
 		return `an argument that can be anything is "*"`
 	case "target", "after", "lineage-includes":
 		if p.part == afterCond || p.part == afterGate {
