@@ -199,7 +199,11 @@ func (r *reader) mapping(n *yaml.Node, what, example string, f func(key, value *
 
 func (r *reader) unknownKey(key *yaml.Node, in string, known []string) {
 	d := r.report(diag.UnknownKey, key, "unknown key %q", in+key.Value)
-	if s := diag.Suggest(key.Value, known); s != "" {
+	s := diag.Suggest(key.Value, known)
+	if key.Value == "policies" && in == "" {
+		s = "policy"
+	}
+	if s != "" {
 		d.Hint = "did you mean \"" + s + "\"?"
 	} else {
 		d.Hint = "the keys are " + strings.Join(known, ", ")

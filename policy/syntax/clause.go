@@ -199,6 +199,9 @@ func (p *parser) unary(depth int) Expr {
 		p.advance()
 		return &Paren{X: x, Span: p.from(start)}
 	case p.tok.kind == tokWord && !reserved(p.tok.text):
+		if hint := p.sourceMeant(); hint != "" {
+			p.failWith("a label", hint)
+		}
 		return &Label{Name: p.name(p.advance())}
 	}
 	p.failWith("a label", p.labelHint())

@@ -60,6 +60,8 @@ func (p *parser) patternHint() string {
 		return `no brackets: exec "git" "push", or one pattern with braces: "{git,hg}"`
 	case p.tok.kind == tokBad && word == "*":
 		return "for everything write any"
+	case p.tok.kind == tokBad && word == "!" && p.peek(1).kind == tokString:
+		return "what is excepted stands behind unless: any unless target" + p.peeked(" %q")
 	case p.isOneOf(effectWords):
 		return fmt.Sprintf("the effect comes first: %s exec \"program\"", word)
 	case p.isOneOf(opWords), p.is("and"), p.is("or"), p.tok.kind == tokBad && (word == "," || word == "|"):
@@ -94,6 +96,15 @@ func (p *parser) labelHint() string {
 		return p.trailingHint()
 	}
 	return ""
+}
+
+// sourceMeant is about a kind and a pattern in place of a label: if process "claude".
+func (p *parser) sourceMeant() string {
+	kind := kindMeant(p.tok.text)
+	if kind == "" || p.peek(1).kind != tokString {
+		return ""
+	}
+	return fmt.Sprintf("if tests labels; declare one: source AGENT = %s", kind) + p.peeked(" %q") + ", and write: if AGENT"
 }
 
 // kindWordOf returns the word for the kind of an operation's objects.

@@ -61,6 +61,9 @@ func (p *parser) trailingHint() string {
 		if t.text == "," {
 			return p.commaHint()
 		}
+		if t.text == "[" && p.part == afterObject && p.op == "exec" && p.peek(1).kind == tokString {
+			return "arguments stand one after another, without brackets:" + p.peeked(" %q")
+		}
 	}
 	return ""
 }
@@ -125,6 +128,9 @@ func (p *parser) trailingWord() string {
 	word := p.tok.text
 	if p.prev == tokString && p.tok.span.Start == p.last {
 		return p.innerQuote()
+	}
+	if p.part == afterBecause && (word == "if" || word == "unless") {
+		return "because comes last, behind the conditions: move it to the end of the rule"
 	}
 	if s := p.joining(word); s != "" {
 		return s
@@ -271,12 +277,18 @@ func (p *parser) itemHint() string {
 	if s := p.fileKey(); s != "" {
 		return s
 	}
+	if p.tok.first && p.peek(1).kind == tokColon && !p.peek(1).first && p.peek(2).kind == tokWord && p.peek(2).first {
+		return fmt.Sprintf("where another rule begins, write: rule %s:", word)
+	}
 	return `a clause is [effect] operation "pattern", such as: block exec "git" "push"`
 }
 
 func (p *parser) declarationHint() string {
 	if s := p.fileKey(); s != "" {
 		return s
+	}
+	if p.tok.kind == tokWord && p.peek(1).kind == tokColon && !p.peek(1).first && !reserved(p.tok.text) {
+		return fmt.Sprintf("write: rule %s:", p.tok.text)
 	}
 	if p.tok.kind == tokWord {
 		return "" // the words that are possible
