@@ -43,8 +43,11 @@ func (p *parser) ruleItem(r *Rule) {
 			p.errs = append(p.errs, p.text.New(diag.ClauseAfterBecause, p.tok.span, "because ends rule %q, so this clause belongs to no rule", r.Name.Text).
 				WithHint("put because after the last clause, or begin another rule"))
 		}
+		n := len(r.Clauses)
 		p.clause(r)
+		r.Clauses[n].Broken = r.Clauses[n].Broken || r.mixed
 	default:
+		r.mixed = r.mixed || p.tok.first
 		if n := len(r.Clauses); n > 0 && !p.tok.first {
 			r.Clauses[n-1].Broken = true
 		}

@@ -64,6 +64,9 @@ type Rule struct {
 	Name    Name
 	Clauses []*Clause
 	Because *Name
+	// mixed tells that a line in it begins with nothing known: what follows may
+	// have been meant for another rule.
+	mixed bool
 }
 
 // Clause is `[EFFECT] OP [KIND] PATTERN ARG… [if EXPR] [unless COND or …]`.
