@@ -167,11 +167,11 @@ func values(command *cli.Command, flag cli.DocGenerationFlag) []candidate {
 // kind.
 func (c completer) argument(command *cli.Command, position int) []candidate {
 	usage := command.ArgsUsage
-	if position > 0 && !strings.HasSuffix(usage, "…") && !strings.HasSuffix(usage, "…]") {
+	if most := len(strings.Fields(usage)); position >= most && !strings.HasSuffix(usage, "…") && !strings.HasSuffix(usage, "…]") {
 		return nil
 	}
 	switch usage {
-	case "FILE", "FILE…":
+	case "FILE", "FILE…", "OLD NEW", "LOG POLICY":
 		return []candidate{{word: hintFiles}}
 	case "[DIR]":
 		return []candidate{{word: hintDirectories}}
