@@ -100,6 +100,7 @@ type comparison struct {
 	solved    map[string][]solution // of problems, by their key
 	findings  []*finding
 	byDecider map[string]*finding
+	seen      map[statementOf]bool // of which the other policy allows something
 	missed    map[string]bool
 }
 
@@ -115,7 +116,7 @@ func Compare(before, after Policy) *Result {
 	c := &comparison{
 		sides: [2]Policy{before, after}, atoms: newAtoms([2]*ir.Program{before.Program, after.Program}),
 		tokens: newSequences(), workspace: after.Program.Workspace,
-		solved: map[string][]solution{}, byDecider: map[string]*finding{}, missed: map[string]bool{},
+		solved: map[string][]solution{}, byDecider: map[string]*finding{}, seen: map[statementOf]bool{}, missed: map[string]bool{},
 	}
 	if !c.tokens.find(c.sides, maxTuples) {
 		c.missed["Not all arguments of programs were looked at: there are too many kinds of them."] = true
@@ -128,7 +129,9 @@ func Compare(before, after Policy) *Result {
 	}
 	out := &Result{Labels: c.labels(), Beside: c.beside()}
 	for _, f := range c.findings {
-		out.Differences = append(out.Differences, c.shown(f))
+		if !c.told(f) {
+			out.Differences = append(out.Differences, c.shown(f))
+		}
 	}
 	slices.SortStableFunc(out.Differences, func(x, y Difference) int {
 		return cmp.Or(int(x.Direction)-int(y.Direction), order(x)-order(y))
@@ -137,12 +140,39 @@ func Compare(before, after Policy) *Result {
 	return out
 }
 
+// bringsOtherwise tells whether an event brings other labels under one policy than under
+// the other.
+func (c *comparison) bringsOtherwise(q *question) bool {
+	var brought [2][]literal
+	for side := range brought {
+		brought[side] = literals(nil, c.atoms.labels[side], c.brought(side, q), true)
+		slices.SortFunc(brought[side], compareLiterals)
+	}
+	return !slices.Equal(brought[0], brought[1])
+}
+
+// told tells whether a finding that happens in a roundabout way says no more than one
+// that happens plainly: the same statement is what the other policy has not.
+func (c *comparison) told(f *finding) bool {
+	if f.question.plain() {
+		return false
+	}
+	return slices.ContainsFunc(c.findings, func(other *finding) bool {
+		return other.question.plain() && other.Direction == f.Direction && decider(*other.stricter()) == decider(*f.stricter())
+	})
+}
+
+// stricter is the decision that denies more.
+func (d *Difference) stricter() *model.Decision {
+	if d.New.Effect > d.Old.Effect {
+		return &d.New
+	}
+	return &d.Old
+}
+
 // order is where the clause of the stricter decision stands.
 func order(d Difference) int {
-	by := d.Old
-	if d.New.Effect > d.Old.Effect {
-		by = d.New
-	}
+	by := d.stricter()
 	line := 1 << 30 // what is no clause comes last
 	if by.Clause != nil {
 		line = lineOf(by.Clause.Pos)
@@ -168,11 +198,10 @@ func (c *comparison) walk() {
 	for kind, g := range map[dfa.Start]grammar{
 		dfa.Path: p, dfa.Name: names{p.bytes}, dfa.Address: newAddresses(), dfa.Unix: sockets{p}, dfa.Host: hosts{p.bytes},
 	} {
-		w, complete := walk(images, kind, g, maxTuples)
+		w, complete := walk(images, kind, g, c.workspace, maxTuples)
 		if c.complete = c.complete && complete; !complete {
 			c.missed["Not all "+kindText(kind)+" were looked at: both automata together are too large."] = true
 		}
-		w.improve(c.workspace)
 		c.walks[kind] = w
 	}
 }
@@ -201,7 +230,7 @@ func (c *comparison) operation(op ir.Op) {
 		for _, kind := range kindsOf(op) {
 			for _, p := range c.walks[kind].places {
 				for _, manner := range manners(op, p.kind) {
-					c.ask(&question{op: op, kind: kind, place: p, manner: manner})
+					c.ask(&question{op: op, place: p, manner: manner})
 				}
 			}
 		}
@@ -217,8 +246,13 @@ func (c *comparison) operation(op ir.Op) {
 func (c *comparison) programs() {
 	paths, others := c.walks[dfa.Path].places, c.walks[dfa.Name].places
 	differ := func(p place) bool {
-		q := question{op: ir.Exec, place: p}
-		return !c.problem(&q).same() || c.brought(0, &q)|c.brought(1, &q) != 0
+		q := question{op: ir.Exec, place: p, bare: true}
+		return !c.problem(&q).same() || c.bringsOtherwise(&q)
+	}
+	for i := range paths {
+		for _, manner := range manners(ir.Exec, paths[i].kind) {
+			c.ask(&question{op: ir.Exec, place: paths[i], manner: manner})
+		}
 	}
 	var changed []bool
 	for i := range others {
@@ -226,10 +260,6 @@ func (c *comparison) programs() {
 	}
 	questions := 0
 	for i := range paths {
-		how := manners(ir.Exec, paths[i].kind)
-		for _, manner := range how {
-			c.ask(&question{op: ir.Exec, place: paths[i], manner: manner})
-		}
 		itself := differ(paths[i])
 		for j := range others {
 			if len(others[j].rows[0])+len(others[j].rows[1]) == 0 || !itself && !changed[j] {
@@ -239,7 +269,7 @@ func (c *comparison) programs() {
 				c.missed["Not all programs were looked at under all names by which they can be invoked: there are too many."] = true
 				return
 			}
-			for _, manner := range how {
+			for _, manner := range manners(ir.Exec, paths[i].kind) {
 				c.ask(&question{op: ir.Exec, place: paths[i], name: &others[j], manner: manner})
 			}
 		}

@@ -5,6 +5,7 @@ package compare
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/model"
@@ -31,9 +32,12 @@ func (c *comparison) askOnce(q *question) {
 		return
 	}
 	key := p.key()
+	if !q.plain() {
+		key += "roundabout"
+	}
 	known, ok := c.solved[key]
 	if !ok {
-		for _, a := range c.differ(p) {
+		for _, a := range c.differ(p, !q.plain()) {
 			if f := c.confirm(q, a); f != nil {
 				known = append(known, solution{f, a})
 			}
@@ -56,29 +60,41 @@ type solution struct {
 	answer  answer
 }
 
-// better tells whether an example is better than another: it happens plainly, and needs
-// less of a state and fewer arguments.
+// better tells whether an example is better than another: it happens plainly, needs less
+// of a state and fewer arguments, and is about a program in a folder for programs.
 func better(q *question, a answer, than *finding) bool {
 	rank := func(q *question, a answer) []int {
-		out := []int{int(q.manner), 0, 0, len(sortedAtoms(a.state)), len(a.argv)}
+		out := []int{int(q.manner), 0, 0, len(sortedAtoms(a.state)), len(a.argv), 0}
 		if q.name != nil {
 			out[1] = 1
 		}
 		if q.cleared {
 			out[2] = 1
 		}
+		if q.op == ir.Exec && !strings.HasPrefix(q.object(), "/usr/bin/") {
+			out[5] = 1
+		}
 		return out
 	}
 	return slices.Compare(rank(q, a), rank(&than.question, than.answer)) < 0
 }
 
+// plain tells whether an example happens plainly: a program is run by its own name.
+func (q *question) plain() bool { return q.manner == plainly && q.name == nil && !q.cleared }
+
+// statementOf is a clause or default of one policy.
+type statementOf struct{ side, order int }
+
 // differ finds answers to a problem: one for each clause and default of either policy
-// that decides something which the other policy decides less strictly.
-func (c *comparison) differ(p *problem) (out []answer) {
+// that decides something which the other policy decides less strictly; with fresh, only
+// for those for which the other policy is not known to allow some of it anyway.
+func (c *comparison) differ(p *problem, fresh bool) (out []answer) {
 	for side := range p {
 		strict, other := &p[side], &p[1-side]
 		for _, x := range strict.clauses {
-			out = append(out, c.stricter(unlifted{predicate: x}, strict, other)...)
+			if !fresh || !c.seen[statementOf{side, x.order}] {
+				out = append(out, c.stricter(unlifted{predicate: x}, strict, other)...)
+			}
 		}
 		for _, d := range strict.defaults {
 			out = append(out, c.stricter(d, strict, other)...)
@@ -211,6 +227,11 @@ func (c *comparison) confirm(q *question, a answer) *finding {
 		return nil
 	}
 	key := fmt.Sprintf("%s\n%s", decider(before), decider(after))
+	for side, d := range decided {
+		if other := decided[1-side]; q.plain() && d.Effect >= ir.Ask && !other.Denied() {
+			c.seen[statementOf{side, c.orderOf(side, d)}] = true
+		}
+	}
 	f := c.byDecider[key]
 	if f == nil {
 		f = &finding{question: *q, answer: a}
@@ -219,6 +240,18 @@ func (c *comparison) confirm(q *question, a answer) *finding {
 		c.findings = append(c.findings, f)
 	}
 	return f
+}
+
+// orderOf is the order of the statement that decides, -1 for none.
+func (c *comparison) orderOf(side int, d model.Decision) int {
+	p := c.sides[side].Program
+	switch {
+	case d.Clause != nil:
+		return slices.IndexFunc(p.Clauses, func(x ir.Clause) bool { return x.Pos == d.Clause.Pos && x.Text == d.Clause.Text })
+	case d.Default != nil:
+		return len(p.Clauses) + slices.IndexFunc(p.Defaults, func(x ir.Default) bool { return x.Pos == d.Default.Pos && x.Text == d.Default.Text })
+	}
+	return -1
 }
 
 func direction(before, after model.Decision) Direction {
@@ -285,5 +318,5 @@ func (q *question) object() string {
 	if q.manner == unresolved {
 		return "/unknown"
 	}
-	return q.place.object(q.op == ir.Exec, q.kind)
+	return q.place.object(q.op == ir.Exec)
 }

@@ -304,16 +304,19 @@ func knownHosts(short string) [][]byte {
 	return keys("example.com:443", "www."+strings.TrimLeft(name, ".")+":443", name+":443")
 }
 
-func programs(short string) [][]byte {
+func programs(short, workspace string) [][]byte {
 	if short == "/" {
-		short = "/program"
+		return keys("/usr/bin/program", path.Join(workspace, "program"), "/tmp/program")
 	}
-	return keys("/usr/bin"+short, "/usr/bin/"+path.Base(short), path.Join(short, "program"))
+	return keys("/usr/bin/"+path.Base(short), path.Join(short, "program"), short)
 }
 
 func files(short, workspace string) [][]byte {
 	if short == "/" {
-		short = "/file"
+		return keys(path.Join(workspace, "file"), "/home/user/file")
+	}
+	if strings.HasPrefix(short, workspace+"/") {
+		return keys(path.Join(short, "file"), short)
 	}
 	var out [][]byte
 	if base := path.Base(short); strings.HasPrefix(base, ".") {

@@ -102,14 +102,14 @@ func (c *comparison) onlyHere(side int, f *flow, atom int) [][]string {
 			if p.kind != model.Ordinary || !here(p, side) || here(p, 1-side) {
 				continue
 			}
-			q := &question{op: f.op, kind: kind, place: *p}
+			q := &question{op: f.op, place: *p}
 			if kind == dfa.Name { // the name of a program that does not have the label by its own
 				neither := func(p place) bool { return p.kind == model.Ordinary && !here(&p, 0) && !here(&p, 1) }
 				j := slices.IndexFunc(c.walks[dfa.Path].places, neither)
 				if j < 0 {
 					continue
 				}
-				q.kind, q.place, q.name = dfa.Path, c.walks[dfa.Path].places[j], p
+				q.place, q.name = c.walks[dfa.Path].places[j], p
 			}
 			if named(f, q) {
 				return q.steps(nil)
@@ -137,7 +137,7 @@ func (c *comparison) follow(side int, f *flow, atom int, before [][]string) {
 	holds[side] = f.verb != "takes"
 	holds[1-side] = !holds[side]
 	if f.verb == "takes" {
-		gives := c.gives(atom)
+		gives := c.gives(atom, nil)
 		if gives == nil {
 			return
 		}
@@ -148,11 +148,11 @@ func (c *comparison) follow(side int, f *flow, atom int, before [][]string) {
 		for _, kind := range kindsOf(op) {
 			for _, p := range c.walks[kind].places {
 				for _, manner := range manners(op, p.kind) {
-					q := &question{op: op, kind: kind, place: p, manner: manner}
+					q := &question{op: op, place: p, manner: manner}
 					x := c.problem(q).given(atom, holds)
 					if key := x.key(); !x.same() && !seen[key] {
 						seen[key] = true
-						for _, a := range c.differ(x) {
+						for _, a := range c.differ(x, false) {
 							c.consequence(q, a, before)
 						}
 					}

@@ -4,6 +4,7 @@ package compare
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type predicate struct {
 	literals []literal // sorted
 	tokens   int       // number of the sequence, -1 for none
 	order    int       // ties go to the smaller one
+	targets  string    // that can excuse, of a bare question
 }
 
 // unlifted is a default, which decides unless one of its lifters matches.
@@ -54,14 +56,16 @@ type question struct {
 	manner manner
 	place  place
 	name   *place // by which a program is run, if it is another than its own
-	kind   dfa.Start
+	// bare: what the place is, and not what is decided there. Labels that the event
+	// brings and targets are left open.
+	bare bool
 	// cleared: the process runs a program that clears the labels which some policy
 	// lets be cleared, so that the event does not bring them.
 	cleared bool
 }
 
 func (x *predicate) key() string {
-	return fmt.Sprintf("%d %d %d %v", x.effect, x.hold, x.tokens, x.literals)
+	return fmt.Sprintf("%d %d %d %v %s", x.effect, x.hold, x.tokens, x.literals, x.targets)
 }
 
 // key is equal for verdicts that say the same; with identity also of the same clauses.
@@ -116,10 +120,12 @@ func (c *comparison) verdicts(side int, q *question) (v verdicts) {
 	if q.name != nil {
 		called = slices.Concat(rows, rowsOf(img, q.name.rows[side]))
 	}
-	brought := c.brought(side, q)
-	var targets uint64
-	for _, r := range rows {
-		targets |= r.Targets
+	var brought, targets uint64
+	if !q.bare {
+		brought = c.brought(side, q)
+		for _, r := range rows {
+			targets |= r.Targets
+		}
 	}
 	var allows []uint16
 	taken := map[uint16]bool{}
@@ -233,6 +239,9 @@ func (c *comparison) predicate(side int, x *dfa.Clause, q *question, brought, ta
 	}
 	clause := &c.sides[side].Program.Clauses[x.Clause]
 	p.hold = clause.Hold
+	if q.bare {
+		p.targets = fmt.Sprint(clause.Unless.Targets)
+	}
 	if q.manner != mapped && len(clause.Args) > 0 {
 		p.tokens = c.tokens.sequence(clause.Args)
 	}
@@ -290,7 +299,8 @@ func (c *comparison) defaults(side int, q *question, allows []uint16, brought, t
 // it. Conditions of protected files are left out: they count as always met.
 func (c *comparison) ofDevice(side int, q *question) (v verdicts) {
 	p := c.sides[side].Program
-	trace, err := (&model.Query{Op: q.op, Object: string(q.place.key)}).Decide(p)
+	some, numbers := aboutDevice(p, q.op, path.Base(string(q.place.key)))
+	trace, err := (&model.Query{Op: q.op, Object: string(q.place.key)}).Decide(some)
 	if err != nil {
 		return v
 	}
@@ -304,7 +314,7 @@ func (c *comparison) ofDevice(side int, q *question) (v verdicts) {
 		}
 		for _, term := range terms {
 			x := dfa.Clause{
-				Clause: i, Effect: t.Clause.Effect, All: term.All, None: term.None, Target: -1, UnlessGates: t.Clause.Unless.Gates,
+				Clause: numbers[i], Effect: t.Clause.Effect, All: term.All, None: term.None, Target: -1, UnlessGates: t.Clause.Unless.Gates,
 				UnlessModified: t.Clause.Unless.Modified, UnlessUnmodified: t.Clause.Unless.NotModified,
 			}
 			for _, l := range t.Clause.Unless.Lineages {
@@ -319,4 +329,18 @@ func (c *comparison) ofDevice(side int, q *question) (v verdicts) {
 		v.clauses = append(v.clauses, predicate{effect: ir.Block, tokens: -1, order: len(p.Clauses) + len(p.Defaults)})
 	}
 	return v
+}
+
+// aboutDevice leaves out the clauses that cannot name a device literally: those without
+// its name, and without a backslash that may hide it. It returns the others' numbers.
+func aboutDevice(p *ir.Program, op ir.Op, name string) (*ir.Program, []int) {
+	some := *p
+	some.Clauses = nil
+	var numbers []int
+	for i, x := range p.Clauses {
+		if ir.Governs(x.Op, op) && (strings.Contains(x.Pattern.Text, name) || strings.Contains(x.Pattern.Text, `\`)) {
+			some.Clauses, numbers = append(some.Clauses, x), append(numbers, i)
+		}
+	}
+	return &some, numbers
 }

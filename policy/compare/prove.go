@@ -86,17 +86,42 @@ func (c *comparison) leads(steps [][]string, f *finding) ([2]model.Decision, boo
 
 // act acts out steps under both policies, and returns the decisions on the last one.
 func (c *comparison) act(steps [][]string) (decided [2]model.Decision, ok bool) {
+	decided, _, ok = c.play(steps)
+	return decided, ok
+}
+
+// play is act, and returns what has become of both scopes.
+func (c *comparison) play(steps [][]string) (decided [2]model.Decision, scopes [2]*model.Scope, ok bool) {
 	for side := range c.sides {
 		s := model.New(c.sides[side].Program)
+		scopes[side] = s
 		for i, words := range steps {
 			d, err := s.Do(words)
 			if err != nil || i < len(steps)-1 && d.Denied() {
-				return decided, false
+				return decided, scopes, false
 			}
 			decided[side] = d
 		}
 	}
-	return decided, true
+	return decided, scopes, true
+}
+
+// spares tells whether steps are allowed by both policies and give the subject none of
+// the labels that a state is without.
+func (c *comparison) spares(steps [][]string, s state) bool {
+	decided, scopes, ok := c.play(steps)
+	if !ok || decided[0].Denied() || decided[1].Denied() {
+		return false
+	}
+	for i, holds := range s {
+		x := c.atoms.list[i]
+		for side, bit := range x.at {
+			if x.kind == labelAtom && !holds && bit >= 0 && scopes[side].Process(subject).Labels>>bit&1 == 1 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // histories proposes what can have happened before, so that the state of a finding is
@@ -108,10 +133,10 @@ func (c *comparison) histories(f *finding) [][][]string {
 		var steps [][]string
 		switch c.atoms.list[i].kind {
 		case labelAtom:
-			steps = c.gives(i)
+			steps = c.gives(i, f.answer.state)
 			labels = append(labels, steps...)
 		case lineageAtom:
-			steps = c.hasRun(i)
+			steps = c.hasRun(i, f.answer.state)
 			lineages = append(lineages, steps...)
 		case gateAtom:
 			steps = c.arms(i)
@@ -152,8 +177,9 @@ func sortedAtoms(s state) (out []int) {
 
 // seek finds the first place of a kind that both policies, as far as they know the atom,
 // have a property of, and returns the steps that are made of it; those that either
-// policy refuses in the beginning are passed over.
-func (c *comparison) seek(kind dfa.Start, at [2]int, has func(r *dfa.Row, bit int) bool, steps func(p *place) [][]string) [][]string {
+// policy refuses in the beginning, or that give labels which s is without, are passed
+// over.
+func (c *comparison) seek(s state, kind dfa.Start, at [2]int, has func(r *dfa.Row, bit int) bool, steps func(p *place) [][]string) [][]string {
 	places := c.walks[kind].places
 next:
 	for i := range places {
@@ -167,7 +193,7 @@ next:
 			}
 		}
 		out := steps(&places[i])
-		if decided, ok := c.act(out); ok && !decided[0].Denied() && !decided[1].Denied() {
+		if c.spares(out, s) {
 			return out
 		}
 	}
@@ -175,17 +201,18 @@ next:
 }
 
 // gives returns a step that gives the subject a label, nil if none is known.
-func (c *comparison) gives(label int) [][]string {
+func (c *comparison) gives(label int, s state) [][]string {
 	sources := func(r *dfa.Row, bit int) bool { return r.Sources>>bit&1 == 1 }
 	for _, way := range []struct {
 		op   ir.Op
 		kind dfa.Start
 		has  func(r *dfa.Row, bit int) bool
 	}{
-		{ir.Exec, dfa.Path, func(r *dfa.Row, bit int) bool { return (r.ExecSources|r.Endorse|r.Sources)>>bit&1 == 1 }},
+		{ir.Exec, dfa.Path, func(r *dfa.Row, bit int) bool { return (r.ExecSources|r.Endorse)>>bit&1 == 1 }},
 		{ir.Read, dfa.Path, sources}, {ir.Recv, dfa.Address, sources}, {ir.Recv, dfa.Unix, sources}, {ir.Recv, dfa.Host, sources},
+		{ir.Exec, dfa.Path, sources}, // where reading is refused
 	} {
-		if out := c.seek(way.kind, c.atoms.list[label].at, way.has, doing(way.op, way.kind)); out != nil {
+		if out := c.seek(s, way.kind, c.atoms.list[label].at, way.has, doing(way.op)); out != nil {
 			return out
 		}
 	}
@@ -193,19 +220,19 @@ func (c *comparison) gives(label int) [][]string {
 }
 
 // doing makes the step in which the subject does something at a place.
-func doing(op ir.Op, kind dfa.Start) func(p *place) [][]string {
-	return func(p *place) [][]string { return [][]string{{subject, op.String(), p.object(op == ir.Exec, kind)}} }
+func doing(op ir.Op) func(p *place) [][]string {
+	return func(p *place) [][]string { return [][]string{{subject, op.String(), p.object(op == ir.Exec)}} }
 }
 
 // hasRun returns a step after which the subject has a lineage.
-func (c *comparison) hasRun(lineage int) [][]string {
+func (c *comparison) hasRun(lineage int, s state) [][]string {
 	has := func(r *dfa.Row, bit int) bool { return r.Lineage>>bit&1 == 1 }
-	return c.seek(dfa.Path, c.atoms.list[lineage].at, has, doing(ir.Exec, dfa.Path))
+	return c.seek(s, dfa.Path, c.atoms.list[lineage].at, has, doing(ir.Exec))
 }
 
 // clears returns a step after which the subject runs a program that clears labels.
 func (c *comparison) clears() [][]string {
-	return c.seek(dfa.Path, [2]int{}, func(r *dfa.Row, _ int) bool { return r.Declassify != 0 }, doing(ir.Exec, dfa.Path))
+	return c.seek(nil, dfa.Path, [2]int{}, func(r *dfa.Row, _ int) bool { return r.Declassify != 0 }, doing(ir.Exec))
 }
 
 // arms returns steps that make a gate fresh.
@@ -219,8 +246,8 @@ func (c *comparison) arms(gate int) [][]string {
 	has := func(r *dfa.Row, bit int) bool {
 		return slices.ContainsFunc(r.Gates[g.After.Op], func(x dfa.GateRef) bool { return x.Arm && x.Gate == bit })
 	}
-	return c.seek(dfa.Path, at, has, func(p *place) [][]string {
-		step := []string{helper, g.After.Op.String(), p.object(g.After.Op == ir.Exec, dfa.Path)}
+	return c.seek(nil, dfa.Path, at, has, func(p *place) [][]string {
+		step := []string{helper, g.After.Op.String(), p.object(g.After.Op == ir.Exec)}
 		for _, glob := range g.After.Args {
 			step = append(step, c.tokens.example(glob))
 		}
@@ -244,7 +271,7 @@ func (c *comparison) spoils(s state) (out [][]string) {
 		}
 		for op := range ir.Connect {
 			if p := c.spoiler(op, i, s); p != nil {
-				out = append(out, []string{helper, op.String(), p.object(op == ir.Exec, dfa.Path)})
+				out = append(out, []string{helper, op.String(), p.object(op == ir.Exec)})
 				break
 			}
 		}

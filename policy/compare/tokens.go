@@ -64,7 +64,7 @@ func (s *sequences) find(sides [2]Policy, limit int) (complete bool) {
 			}
 		}
 	}
-	w, complete := walk([2]*dfa.Image{sides[0].Image, sides[1].Image}, dfa.Token, tokens{readable()}, limit)
+	w, complete := walk([2]*dfa.Image{sides[0].Image, sides[1].Image}, dfa.Token, tokens{readable()}, "/", limit)
 	s.byGlob = make([][]int, len(s.globs))
 	for _, p := range w.places {
 		word := argument{text: string(p.key), globs: map[int]bool{}}

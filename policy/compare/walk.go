@@ -14,33 +14,30 @@ import (
 // empty, and the kind of path that it is. All that the policies tell apart by the key
 // alone is in it.
 type place struct {
-	rows    [2][]uint16
-	kind    model.SpecialKind
-	key     []byte // the example
-	program []byte // one that is a program's path
+	rows [2][]uint16
+	kind model.SpecialKind
+	key  []byte // a short example
+	of   *walker
 }
 
 // object is the example, as steps name it.
-func (p *place) object(program bool, kind dfa.Start) string {
-	if program {
-		return string(p.program)
-	}
-	return object(kind, p.key)
-}
+func (p *place) object(program bool) string { return object(p.of.kind, p.of.example(p, program)) }
 
 // walker walks the product of all automata for one kind of key and its grammar.
 type walker struct {
 	images  [2]*dfa.Image
 	kind    dfa.Start
 	grammar grammar
-	bytes   []byte // one of each class, in no order; nil where the grammar's order counts
+	bytes   []byte // one of each class; nil where the grammar's order is another at each byte
 
-	tuples  [][]uint16 // the states: the grammar's, then those of the automata
-	from    []step
-	number  map[string]int32
-	split   int // how many automata are the old policy's
-	visited map[string]bool
-	places  []place
+	workspace string // where examples are, if they can be
+
+	tuples tuples // the states: the grammar's, then those of the automata
+	from   []step
+	split  int             // how many automata are the old policy's
+	found  map[string]bool // the places, by what they are
+	what   []byte          // of the present one
+	places []place
 }
 
 // step is how the search came to a state.
@@ -51,8 +48,8 @@ type step struct {
 
 // walk finds the places of all keys of a kind, each with a short example. It is
 // complete unless more than limit states of the product are needed.
-func walk(images [2]*dfa.Image, kind dfa.Start, g grammar, limit int) (w *walker, complete bool) {
-	w = &walker{images: images, kind: kind, grammar: g, number: map[string]int32{}, visited: map[string]bool{}}
+func walk(images [2]*dfa.Image, kind dfa.Start, g grammar, workspace string, limit int) (w *walker, complete bool) {
+	w = &walker{images: images, kind: kind, grammar: g, workspace: workspace, found: map[string]bool{}}
 	first := []uint16{g.start()}
 	for side, img := range images {
 		first = append(first, entries(img, kind)...)
@@ -63,14 +60,15 @@ func walk(images [2]*dfa.Image, kind dfa.Start, g grammar, limit int) (w *walker
 	if kind != dfa.Address {
 		w.bytes = w.classes()
 	}
+	w.tuples.width = len(first)
 	w.visit(first, step{parent: -1})
-	for at := 0; at < len(w.tuples); at++ {
-		if at >= limit {
-			return w, false
-		}
+	at := 0
+	for ; at < w.tuples.count && at < limit; at++ {
 		w.leave(int32(at))
 	}
-	return w, true
+	complete = at == w.tuples.count
+	w.tuples, w.from = tuples{}, nil // which take much memory
+	return w, complete
 }
 
 // entries are the states in which an image's automata begin with a kind of key.
@@ -86,7 +84,7 @@ func entries(img *dfa.Image, kind dfa.Start) []uint16 {
 
 // leave follows each class of bytes from a state.
 func (w *walker) leave(at int32) {
-	tuple := w.tuples[at]
+	tuple := slices.Clone(w.tuples.at(int(at)))
 	next := make([]uint16, len(tuple))
 	order := w.bytes
 	if order == nil {
@@ -112,41 +110,37 @@ func (w *walker) side(i int) int {
 }
 
 func (w *walker) visit(tuple []uint16, from step) {
-	key := packed(tuple)
-	if _, ok := w.number[key]; ok {
+	if !w.tuples.add(tuple) {
 		return
 	}
-	w.number[key] = int32(len(w.tuples))
-	w.tuples, w.from = append(w.tuples, slices.Clone(tuple)), append(w.from, from)
+	w.from = append(w.from, from)
 	kind, ok := w.grammar.end(tuple[0])
 	if !ok {
 		return
 	}
-	p := place{kind: kind}
-	for i, s := range tuple[1:] {
+	if w.describe(kind, tuple[1:]); !w.found[string(w.what)] {
+		w.found[string(w.what)] = true
+		w.places = append(w.places, w.place(kind, tuple[1:], w.spell(int32(w.tuples.count-1))))
+	}
+}
+
+// describe notes what the states of all automata, at the end of a key, tell apart.
+func (w *walker) describe(kind model.SpecialKind, states []uint16) {
+	w.what = append(w.what[:0], byte(kind))
+	for i, s := range states {
+		w.what = binary.LittleEndian.AppendUint16(w.what, w.images[w.side(i+1)].RowOf[s])
+	}
+}
+
+func (w *walker) place(kind model.SpecialKind, states []uint16, key []byte) place {
+	p := place{kind: kind, key: key, of: w}
+	for i, s := range states {
 		side := w.side(i + 1)
 		if r := w.images[side].RowOf[s]; r != dfa.NoRow {
 			p.rows[side] = append(p.rows[side], r)
 		}
 	}
-	if id := p.id(); !w.visited[id] {
-		w.visited[id] = true
-		p.key = w.spell(int32(len(w.tuples) - 1))
-		w.places = append(w.places, p)
-	}
-}
-
-// id is equal for places that are the same.
-func (p *place) id() string {
-	return packed(append([]uint16{uint16(p.kind), uint16(len(p.rows[0]))}, slices.Concat(p.rows[0], p.rows[1])...))
-}
-
-func packed(list []uint16) string {
-	out := make([]byte, 0, 2*len(list))
-	for _, v := range list {
-		out = binary.LittleEndian.AppendUint16(out, v)
-	}
-	return string(out)
+	return p
 }
 
 // spell is the key that led to a state.
@@ -198,51 +192,58 @@ func grammarColumns(g grammar) (columns [256][]byte) {
 	return columns
 }
 
-// at returns the place of a key; ok is false for what is no key.
-func (w *walker) at(key []byte) (p place, ok bool) {
-	state := w.grammar.start()
+// same tells whether a key comes to the same place as another.
+func (w *walker) same(key, other []byte) bool {
+	if !w.describeKey(key) {
+		return false
+	}
+	what := string(w.what)
+	return w.describeKey(other) && string(w.what) == what
+}
+
+// describeKey is describe for the end of a key; it returns false for what is none.
+func (w *walker) describeKey(key []byte) bool {
+	state, ok := w.grammar.start(), true
 	for _, b := range key {
 		if state, ok = w.grammar.step(state, b); !ok {
-			return p, false
+			return false
 		}
 	}
-	if p.kind, ok = w.grammar.end(state); !ok {
-		return p, false
+	kind, ok := w.grammar.end(state)
+	if !ok {
+		return false
 	}
-	for side, img := range w.images {
+	var states []uint16
+	for _, img := range w.images {
 		for _, s := range entries(img, w.kind) {
 			for _, b := range key {
 				s = img.Next[int(s)*256+int(b)]
 			}
-			if r := img.RowOf[s]; r != dfa.NoRow {
-				p.rows[side] = append(p.rows[side], r)
-			}
+			states = append(states, s)
 		}
 	}
-	p.key = key
-	return p, true
+	w.describe(kind, states)
+	return true
 }
 
-// improve replaces the examples by nicer ones of the same places.
-func (w *walker) improve(workspace string) {
-	better := func(p *place, candidates [][]byte) []byte {
-		for _, key := range candidates {
-			if other, ok := w.at(key); ok && other.id() == p.id() {
-				return key
-			}
-		}
-		return p.key
+// example is a nicer key of the same place, if one is known: of a program, and else of
+// a file or an endpoint.
+func (w *walker) example(p *place, program bool) []byte {
+	var candidates [][]byte
+	switch {
+	case w.kind == dfa.Path && program:
+		candidates = programs(string(p.key), w.workspace)
+	case w.kind == dfa.Path:
+		candidates = files(string(p.key), w.workspace)
+	case w.kind == dfa.Address:
+		candidates = knownAddresses()
+	case w.kind == dfa.Host:
+		candidates = knownHosts(string(p.key))
 	}
-	for i := range w.places {
-		p := &w.places[i]
-		p.program = better(p, programs(string(p.key)))
-		switch w.kind {
-		case dfa.Path:
-			p.key = better(p, files(string(p.key), workspace))
-		case dfa.Address:
-			p.key = better(p, knownAddresses())
-		case dfa.Host:
-			p.key = better(p, knownHosts(string(p.key)))
+	for _, key := range candidates {
+		if w.same(key, p.key) {
+			return key
 		}
 	}
+	return p.key
 }
