@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/actplane/actplane/policy/dfa"
@@ -290,7 +291,7 @@ func object(kind dfa.Start, key []byte) string {
 
 func knownAddresses() (out [][]byte) {
 	for _, a := range []string{
-		"93.184.216.34:443", "93.184.216.34:80", "10.0.0.1:443", "192.168.0.1:443", "127.0.0.1:8080", "169.254.169.254:80",
+		"93.184.216.34:443", "93.184.216.34:80", "10.0.0.1:443", "10.0.0.1:80", "10.0.0.1:8080", "192.168.0.1:443", "127.0.0.1:8080", "169.254.169.254:80",
 		"8.8.8.8:53", "[2606:4700::1111]:443", "[fd00::1]:443", "[::1]:8080", "93.184.216.34:22", "10.0.0.1:5432",
 	} {
 		k := addressKey(netip.MustParseAddrPort(a))
@@ -308,22 +309,25 @@ func programs(short, workspace string) [][]byte {
 	if short == "/" {
 		return keys("/usr/bin/program", path.Join(workspace, "program"), "/tmp/program")
 	}
-	return keys("/usr/bin/"+path.Base(short), path.Join(short, "program"), short)
+	return keys(path.Join(short, "program"), "/usr/bin/"+path.Base(short), short)
 }
 
 func files(short, workspace string) [][]byte {
 	if short == "/" {
 		return keys(path.Join(workspace, "file"), "/home/user/file")
 	}
-	if strings.HasPrefix(short, workspace+"/") {
-		return keys(path.Join(short, "file"), short)
+	list := []string{path.Join(short, "file"), short}
+	if base := path.Base(short); strings.HasPrefix(base, ".") { // of **/*.py
+		list = slices.Insert(list, 0, path.Join(path.Dir(short), "main"+base))
 	}
-	var out [][]byte
-	if base := path.Base(short); strings.HasPrefix(base, ".") {
-		named := path.Join(path.Dir(short), "main"+base)
-		out = keys(path.Join(workspace, named), named)
+	if !strings.HasPrefix(short, workspace+"/") {
+		var there []string
+		for _, name := range list {
+			there = append(there, path.Join(workspace, name))
+		}
+		list = append(there, list...)
 	}
-	return append(out, keys(path.Join(workspace, short, "file"), path.Join(workspace, short), path.Join(short, "file"), short)...)
+	return keys(list...)
 }
 
 func keys(list ...string) (out [][]byte) {

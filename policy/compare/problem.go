@@ -214,7 +214,7 @@ func (c *comparison) clearable(side int) (labels uint64) {
 // predicate is what is left of a clause when the event's place is known and the labels
 // that it brings; ok is false where it cannot match.
 func (c *comparison) predicate(side int, x *dfa.Clause, q *question, brought, targets uint64) (p predicate, ok bool) {
-	if x.Target >= 0 && targets>>x.Target&1 == 1 || x.None&brought != 0 {
+	if x.Target >= 0 && targets>>x.Target&1 == 1 || x.None&(brought|x.All) != 0 { // excused, or an if that never holds
 		return p, false
 	}
 	a := c.atoms

@@ -323,6 +323,12 @@ func (s *sequences) example(glob string) string {
 	return plain
 }
 
+// given tells whether a policy says who has a label.
+func given(p *ir.Program, label int) bool {
+	return slices.ContainsFunc(p.Sources, func(s ir.Source) bool { return s.Label == label }) ||
+		slices.ContainsFunc(p.Transforms, func(t ir.Transform) bool { return t.Endorse && t.Label == label })
+}
+
 // supposed puts the state that a finding needs into words.
 func (c *comparison) supposed(f *finding) (out []string) {
 	var labels []string
@@ -335,7 +341,11 @@ func (c *comparison) supposed(f *finding) (out []string) {
 		p := c.sides[side].Program
 		switch x.kind {
 		case labelAtom:
-			labels = append(labels, p.Labels[x.at[side]].Name)
+			name := p.Labels[x.at[side]].Name
+			if !given(p, x.at[side]) {
+				name += " (which nothing here gives)"
+			}
+			labels = append(labels, name)
 		case lineageAtom:
 			out = append(out, "it or an ancestor has run "+p.Lineages[x.at[side]].String())
 		case gateAtom:
