@@ -8,8 +8,11 @@ type answer struct {
 	argv  []string
 }
 
-// maxSteps bounds the search for one answer.
-const maxSteps = 1 << 14
+// The search for one answer is bounded, and so is that for all answers together.
+const (
+	maxSteps = 1 << 14
+	maxWork  = 1 << 24
+)
 
 // solve finds an answer in which all of yes match and none of no. complete is false
 // where the search was given up.
@@ -40,10 +43,12 @@ func (s *sequences) solve(yes, no []predicate) (out answer, found, complete bool
 				rest = append(rest, p)
 			}
 		}
-		steps := maxSteps
+		steps := min(maxSteps, s.work)
+		before := steps
 		if st, ok := refute(base, rest, &steps); ok {
 			return answer{st, a.argv}, true, true
 		}
+		s.work -= before - steps
 		complete = complete && steps > 0
 	}
 	return out, false, complete

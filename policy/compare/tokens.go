@@ -18,6 +18,7 @@ type sequences struct {
 	globs  map[string]int
 	words  []argument
 	byGlob [][]int // words by glob
+	work   int     // how much may still be searched
 }
 
 // argument is an example, and the globs that it matches.
@@ -27,7 +28,7 @@ type argument struct {
 }
 
 func newSequences() *sequences {
-	return &sequences{number: map[string]int{}, globs: map[string]int{}}
+	return &sequences{number: map[string]int{}, globs: map[string]int{}, work: maxWork}
 }
 
 // sequence returns the number of a sequence of token globs.
@@ -108,7 +109,7 @@ func (s *sequences) argvs(wanted, others []int) (out []arguments, complete bool)
 	matched := map[string]bool{}
 	queue := []progress{{at: make([]int, len(all))}}
 	for i := 0; i < len(queue); i++ {
-		if i > maxArgvs {
+		if s.work--; i > maxArgvs || s.work <= 0 {
 			return out, false
 		}
 		p := queue[i]
