@@ -82,33 +82,38 @@ static __always_inline bool clause_holds(struct decision *d, struct clause *clau
 	return args_match(clause, d->mode) && !excused_by_gate(scope, clause);
 }
 
+/* candidate returns the STEPth clause of the row's list, and its number. */
+static __always_inline struct clause *candidate(struct decision *d, u64 step, u32 *number)
+{
+	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
+
+	if (!index)
+		return NULL;
+	*number = *index;
+	return table_entry(clauses, d->image, *index);
+}
+
 /* Candidates come strictest first, then in file order: the first that matches is
  * the verdict. */
 static long candidate_step(u64 step, struct decision *d)
 {
-	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
-	struct clause *clause;
+	u32 number = 0;
+	struct clause *clause = candidate(d, step, &number);
 
-	if (!index)
-		return 1;
-	clause = table_entry(clauses, d->image, *index);
 	if (!clause)
 		return 1;
 	if (!clause_holds(d, clause))
 		return 0;
-	d->clause = *index;
+	d->clause = number;
 	d->effect = clause->effect;
 	return 1;
 }
 
 static long allow_step(u64 step, struct decision *d)
 {
-	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
-	struct clause *clause;
+	u32 number = 0;
+	struct clause *clause = candidate(d, step, &number);
 
-	if (!index)
-		return 1;
-	clause = table_entry(clauses, d->image, *index);
 	if (!clause)
 		return 1;
 	if (clause_holds(d, clause))

@@ -13,7 +13,6 @@
 
 /* linux/major.h */
 #define MEM_MAJOR 1
-#define TTY_MAJOR 4
 #define TTYAUX_MAJOR 5
 #define PTS_MAJOR 136 /* and 7 more */
 
@@ -37,8 +36,8 @@ static __always_inline u16 inode_type(struct inode *inode)
 	return BPF_CORE_READ(inode, i_mode) & S_IFMT;
 }
 
-/* is_device tells the terminals, and null, zero, full, random and urandom, which are
- * no objects of file rules unless a pattern names them. */
+/* is_device tells the terminals of package dfa's devices, and null, zero, full, random
+ * and urandom, which are no objects of file rules unless a pattern names them. */
 static __always_inline bool is_device(struct inode *inode)
 {
 	u32 device, major, minor;
@@ -50,7 +49,7 @@ static __always_inline bool is_device(struct inode *inode)
 	minor = device & 0xfffff;
 	if (major == MEM_MAJOR)
 		return minor == 3 || minor == 5 || (minor >= 7 && minor <= 9);
-	return (major >= PTS_MAJOR && major < PTS_MAJOR + 8) || major == TTY_MAJOR ||
+	return (major >= PTS_MAJOR && major < PTS_MAJOR + 8) ||
 	       (major == TTYAUX_MAJOR && minor <= 2);
 }
 

@@ -147,7 +147,7 @@ TWIN(path_chown, (const struct path *path, u64 uid, u64 gid), (path))
 /* An open with O_TRUNC comes through here as well, and has been decided. */
 static __always_inline bool on_path_truncate(const struct path *path)
 {
-	if (opening())
+	if (opening() || is_internal(BPF_CORE_READ(path, mnt)))
 		return false;
 	return change_path(path, FILE_MODIFIED);
 }

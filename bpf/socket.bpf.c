@@ -20,17 +20,17 @@ static __always_inline void reach(struct act *act, u32 row, u32 op)
 		gain(act, act->labels);
 }
 
-/* judge_address decides on an address, which then is the record's object. */
-static __always_inline void judge_address(struct act *act, struct address *address, u32 op)
+/* locate_address makes an address the act's object and returns its row. */
+static __always_inline u32 locate_address(struct act *act, struct address *address)
 {
 	struct output *output = output_at(act->scratch);
 
 	if (!output)
-		return;
+		return ROW_UNKNOWN;
 	__builtin_memcpy(output->data, address->bytes, ADDRESS_SIZE);
 	act->object_kind = OBJECT_ADDRESS;
 	act->object = ADDRESS_SIZE;
-	reach(act, address_row(act->image, address), op);
+	return address_row(act->image, address);
 }
 
 /* In network order, as a little-endian machine reads it. */
@@ -122,7 +122,7 @@ static __always_inline bool on_socket_connect(struct socket *sock, struct sockad
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
-	judge_address(&act, &address, OP_CONNECT);
+	reach(&act, locate_address(&act, &address), OP_CONNECT);
 	return end(&act);
 }
 TWIN(socket_connect, (struct socket * sock, struct sockaddr *name, int length), (sock, name))
@@ -137,7 +137,7 @@ static __always_inline bool judge_send(struct sock *sk, struct address *address,
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
-	judge_address(&act, address, OP_SEND);
+	reach(&act, locate_address(&act, address), OP_SEND);
 	if (connected && !denied(&act))
 		act.effect = EFFECT_ALLOW;
 	return end(&act);
@@ -295,22 +295,24 @@ static __always_inline bool judge_bind(struct sock *sk, struct address *address,
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
-	judge_address(&act, address, OP_BIND);
+	decide(&act, locate_address(&act, address), OP_BIND, ARGS_NONE);
 	if (reported && !denied(&act))
 		act.effect = EFFECT_ALLOW;
 	return end(&act);
 }
 
 /* A Unix socket that gets a name in the file system is decided on where the name is
- * made, which tells the whole path. */
+ * made, which tells the whole path. Without a name the kernel chooses an abstract one. */
 static __always_inline bool bind_unix(struct sockaddr *name, int length)
 {
 	struct act act = {};
 	bool refused;
 	u8 first = 1;
 
+	if (length < 2)
+		return false;
 	bpf_probe_read_kernel(&first, 1, (void *)name + 2);
-	if (length <= 3 || first)
+	if (length > 2 && first)
 		return false;
 	if (!begin(&act, &refused))
 		return refused;

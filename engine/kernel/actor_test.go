@@ -162,6 +162,25 @@ func (s *actorState) step(args []string) error {
 		}
 		defer unix.Close(fd)
 		return unix.Listen(fd, 1)
+	case "bindraw": // a Unix socket, by the bytes of its address
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		name := []byte(args[0])
+		_, _, errno := unix.Syscall(unix.SYS_BIND, uintptr(fd), uintptr(unsafe.Pointer(&name[0])), uintptr(len(name)))
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	case "memfd":
+		fd, err := unix.MemfdCreate("m", unix.MFD_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Ftruncate(fd, 4096)
 	case "mapped":
 		return connectMapped(args[0])
 	case "say":

@@ -238,13 +238,14 @@ func number(b bool) uint32 {
 }
 
 // descriptorOps is the set of operations that are decided again when an open
-// descriptor is used: those whose clauses depend on labels or gates, which can have
-// changed, and those that move gates.
+// descriptor is used: those whose clauses depend on what can have changed, or is
+// otherwise for a process that was given the descriptor, and those that move gates.
 func descriptorOps(image *dfa.Image) uint32 {
 	changing := func(row *dfa.Row, op ir.Op) bool {
 		for _, index := range candidates(row, op) {
 			clause := &image.Clauses[index]
-			if clause.All|clause.None != 0 || len(clause.UnlessGates) > 0 || clause.UnlessModified || clause.UnlessUnmodified {
+			if clause.All|clause.None|clause.UnlessLineage != 0 || len(clause.UnlessGates) > 0 ||
+				clause.UnlessModified || clause.UnlessUnmodified {
 				return true
 			}
 		}

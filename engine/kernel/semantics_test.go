@@ -142,6 +142,9 @@ rule given:
 func TestBind(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
 		b := newBench(t, tier, `
+source HERE = endpoint "127.0.0.1"
+rule stay:
+  block write file "$D/kept" if HERE
 rule ports:
   block bind "127.0.0.1:1000-2000"
   block bind "[::1]:7"
@@ -163,14 +166,27 @@ rule ports:
 		a.want("ok", "listen", "unix", b.dir+"/s")
 		a.want("EPERM", "listen", "unix", "@closed")
 		a.want("ok", "listen", "unix", "@open")
+		a.want("ok", "write", b.file("kept")) // binding brings nothing in
 		if _, err := net.Listen("tcp", "127.0.0.1:1500"); err != nil {
 			t.Error("the host cannot listen:", err)
 		}
 	})
 }
 
-func TestListenUnbound(t *testing.T) {
+// A name or port that the kernel chooses is bound all the same.
+func TestUnnamedBind(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
-		newBench(t, tier, "rule none:\n  block bind any\n").actor().want("EPERM", "listenunbound")
+		a := newBench(t, tier, "rule none:\n  block bind any\n").actor()
+		a.want("EPERM", "listenunbound")
+		a.want("EPERM", "bindraw", "\x01\x00")
+		a.want("EPERM", "bindraw", "\x01\x00\x00")
+		a.want("EPERM", "bindraw", "\x01\x00\x00x")
+	})
+}
+
+// What the kernel keeps for itself is no file that a rule names.
+func TestMemfd(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		newBench(t, tier, "rule none:\n  block write any\n").actor().want("ok", "memfd")
 	})
 }
