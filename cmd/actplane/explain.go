@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/actplane/actplane/internal/daemon"
-	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/explain"
 )
 
@@ -66,7 +65,7 @@ func explainPolicies(c *cli.Context) error {
 	if err := inputOnce(c); err != nil {
 		return err
 	}
-	policies, err := compileAll(c)
+	policies, err := compileOpen(c)
 	if err != nil {
 		return err
 	}
@@ -114,30 +113,6 @@ func policyFlags(c *cli.Context) (format string, err error) {
 		return "", usageError("%s: name a policy file, such as actplane.yaml", name)
 	}
 	return format, nil
-}
-
-// compileAll compiles the files that are named, each by itself. What is wrong with
-// any of them is printed; warnings are check's business.
-func compileAll(c *cli.Context) ([]*policy.Policy, error) {
-	var out []*policy.Policy
-	broken := false
-	for _, name := range c.Args().Slice() {
-		p, diags, err := compileFile(c, name, policy.Options{Workspace: c.String("workspace")})
-		if err != nil {
-			return nil, err
-		}
-		if p == nil {
-			broken = true
-			if err := diags.WriteText(c.App.ErrWriter); err != nil {
-				return nil, environmentError("print diagnostics: %v", err)
-			}
-		}
-		out = append(out, p)
-	}
-	if broken {
-		return nil, &failure{code: exitDiagnostics}
-	}
-	return out, nil
 }
 
 // askHost asks the engine if it runs; it starts none.

@@ -146,7 +146,10 @@ func makePolicy(choices []templates.Choice, workspace, name string) (*templates.
 // writeMade writes both files, or neither where one is there.
 func writeMade(root *os.Root, target initTarget, made *templates.Made, force bool) error {
 	for _, name := range []string{target.policy, target.tests} {
-		_, err := root.Lstat(name)
+		info, err := root.Lstat(name)
+		if err == nil && force && info.IsDir() {
+			return environmentError("%s is a directory, and nothing was written", filepath.Join(target.dir, name))
+		}
 		if err == nil && !force {
 			return environmentError("%s is there already, and nothing was written; --force replaces it", filepath.Join(target.dir, name))
 		}
@@ -170,10 +173,7 @@ func writeMade(root *os.Root, target initTarget, made *templates.Made, force boo
 func writeNew(root *os.Root, name string, content []byte, force bool) (err error) {
 	at := name
 	if force {
-		at = name + ".new"
-		if err := root.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+		at = fmt.Sprintf(".%s.%d.new", name, os.Getpid())
 	}
 	file, err := root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -49,9 +49,18 @@ type (
 // MarshalText writes seconds without an exponent.
 func (s junitSeconds) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%.6f", float64(s)), nil }
 
-// writeJUnit writes the results to a file, each test file a suite.
-func writeJUnit(file string, results []tested) error {
-	out, err := xml.MarshalIndent(junitOf(results), "", "  ")
+// writeJUnit writes the results to a file, each test file a suite. A file without
+// tests to run is a suite of one error: a reader of the XML alone must see it.
+func writeJUnit(file string, results []tested, broken []brokenFile) error {
+	all := junitOf(results)
+	for _, b := range broken {
+		name := clean(b.name)
+		c := junitCase{Class: name, Name: name, File: name, Error: &junitOutcome{Message: clean(b.err.Error()), Type: "invalid", Text: clean(b.err.Error())}}
+		all.Suites = append(all.Suites, junitSuite{Name: name, Tests: 1, Errors: 1, Cases: []junitCase{c}})
+		all.Tests++
+		all.Errors++
+	}
+	out, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// compileOpen compiles the files that are named, each by itself, as compileAll does. A
-// label that only an outer policy can declare, one that is not here, is a label that a
+// compileOpen compiles the files that are named, each by itself. What is wrong with
+// any of them is printed; warnings are check's business. A label that only an outer policy can declare, one that is not here, is a label that a
 // process has or has not: otherwise what asks for it would never match.
 func compileOpen(c *cli.Context) ([]*policy.Policy, error) {
 	var documents []policy.Document

@@ -70,7 +70,7 @@ func testPolicies(c *cli.Context) error {
 	r := testRunner{context: c, names: names, compiled: map[[2]string]compiled{}}
 	for _, name := range c.Args().Slice() {
 		if err := r.file(name); err != nil {
-			r.broken = append(r.broken, err)
+			r.broken = append(r.broken, brokenFile{inputName(name), err})
 		}
 	}
 	if len(r.results) == 0 && len(r.broken) == 0 {
@@ -80,7 +80,7 @@ func testPolicies(c *cli.Context) error {
 		return environmentError("print results: %v", err)
 	}
 	if file := c.String("junit"); file != "" {
-		if err := writeJUnit(file, r.results); err != nil {
+		if err := writeJUnit(file, r.results, r.broken); err != nil {
 			return environmentError("write results: %v", err)
 		}
 	}
@@ -93,7 +93,12 @@ type testRunner struct {
 	names    *regexp.Regexp
 	compiled map[[2]string]compiled // of policy files, by path and workspace
 	results  []tested
-	broken   []error // the files that hold no tests to run
+	broken   []brokenFile // those that hold no tests to run
+}
+
+type brokenFile struct {
+	name string
+	err  error
 }
 
 type compiled struct {
@@ -221,8 +226,8 @@ func (r *testRunner) report() error {
 			invalid.WriteString(text)
 		}
 	}
-	for _, err := range r.broken {
-		tell(err)
+	for _, b := range r.broken {
+		tell(b.err)
 	}
 	n := map[string]int{}
 	for _, t := range r.results {

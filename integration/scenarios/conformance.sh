@@ -6,7 +6,6 @@
 # known to differ, are listed in integration/conformance/expected: a case that leaves
 # that list, or comes to it, is a failure. Some seventy containers, one after the other.
 #
-# lsm: bpf
 # limit: 1500
 cd "$(dirname "${BASH_SOURCE[0]}")/../conformance" || exit
 exec ./conformance run -keep -scenario -expect expected ./actor plan
