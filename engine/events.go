@@ -102,7 +102,7 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Effect: string(item.Effect), Operation: item.Operation, Object: item.Object, Args: item.Args,
 		Rule: item.Rule, Because: item.Because, Clause: item.Clause, ClausePos: item.ClausePosition,
 		Pid: int64(item.Process.PID), Comm: item.Process.Comm,
-		Labels: item.Labels, Lost: item.Lost,
+		Labels: item.Labels, Lost: item.Lost, ArgsCut: item.ArgsCut,
 	}
 }
 

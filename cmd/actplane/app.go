@@ -79,7 +79,7 @@ func newApp() *cli.App {
 		// The package leaves it out where a command is called help.
 		Flags: []cli.Flag{cli.HelpFlag},
 		Commands: []*cli.Command{
-			initCommand(), checkCommand(), testCommand(), explainCommand(), diffCommand(),
+			initCommand(), checkCommand(), testCommand(), explainCommand(), diffCommand(), replayCommand(),
 			fmtCommand(), schemaCommand(), compileCommand(), signCommand(), verifyCommand(),
 			doctorCommand(), psCommand(), eventsCommand(), runCommand(),
 			installCommand(), uninstallCommand(), completionCommand(), helpCommand(),

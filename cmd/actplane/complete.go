@@ -171,7 +171,7 @@ func (c completer) argument(command *cli.Command, position int) []candidate {
 		return nil
 	}
 	switch usage {
-	case "FILE", "FILE…", "OLD NEW", "LOG POLICY":
+	case "FILE", "FILE…", "OLD NEW", "LOG POLICY…":
 		return []candidate{{word: hintFiles}}
 	case "[DIR]":
 		return []candidate{{word: hintDirectories}}

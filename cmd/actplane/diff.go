@@ -55,7 +55,7 @@ func diff(c *cli.Context) error {
 	if err := inputOnce(c); err != nil {
 		return err
 	}
-	policies, err := compileOpen(c)
+	policies, err := compileFiles(c)
 	if err != nil {
 		return trouble(err)
 	}

@@ -149,6 +149,7 @@ type eventLine struct {
 	Operation string    `json:"operation"`
 	Object    string    `json:"object"`
 	Args      []string  `json:"args"`
+	ArgsCut   bool      `json:"args_cut"` // they are not all of argv
 	Rule      string    `json:"rule"`
 	Because   string    `json:"because"`
 	Clause    string    `json:"clause"`
@@ -168,7 +169,8 @@ func (p *eventPrinter) print(e *api.Event) error {
 	if p.json {
 		return writeJSON(p.out, eventLine{
 			Scope: e.Scope, Name: e.ScopeName, Sequence: e.Sequence, Time: time.UnixMilli(e.TimeUnixMs).UTC(),
-			Effect: e.Effect, Operation: e.Operation, Object: e.Object, Args: append([]string{}, e.Args...),
+			Effect: e.Effect, Operation: e.Operation, Object: e.Object,
+			Args: append([]string{}, e.Args...), ArgsCut: e.ArgsCut,
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
 		}, "")

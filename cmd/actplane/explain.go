@@ -65,7 +65,7 @@ func explainPolicies(c *cli.Context) error {
 	if err := inputOnce(c); err != nil {
 		return err
 	}
-	policies, err := compileOpen(c)
+	policies, err := compileFiles(c)
 	if err != nil {
 		return err
 	}

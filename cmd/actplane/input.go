@@ -3,6 +3,9 @@
 package main
 
 import (
+	"io"
+	"os"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/actplane/actplane/policy"
@@ -43,4 +46,16 @@ func inputOnce(c *cli.Context) error {
 		seen = seen || name == standardInput
 	}
 	return nil
+}
+
+// openInput opens a file, or standard input, to be read bit by bit.
+func openInput(c *cli.Context, name string) (io.ReadCloser, error) {
+	if name == standardInput {
+		return io.NopCloser(c.App.Reader), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, environmentError("read log: %v", err)
+	}
+	return file, nil
 }

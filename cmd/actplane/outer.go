@@ -16,20 +16,30 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// compileOpen compiles the files that are named, each by itself. What is wrong with
-// any of them is printed; warnings are check's business. A label that only an outer policy can declare, one that is not here, is a label that a
+// compileFiles compiles each of the command's files by itself, as compileOpen does.
+func compileFiles(c *cli.Context) ([]*policy.Policy, error) {
+	return compileOpen(c, slices.Collect(slices.Chunk(c.Args().Slice(), 1))...)
+}
+
+// compileOpen compiles policies, each of the files that are named for it: outermost
+// first. What is wrong with any of them is printed; warnings are check's business. A
+// label that only an outer policy can declare, one that is not here, is a label that a
 // process has or has not: otherwise what asks for it would never match.
-func compileOpen(c *cli.Context) ([]*policy.Policy, error) {
-	var documents []policy.Document
+func compileOpen(c *cli.Context, names ...[]string) ([]*policy.Policy, error) {
+	var policies [][]policy.Document
 	var labels []string
-	for _, name := range c.Args().Slice() {
-		text, err := readInput(c, name)
-		if err != nil {
-			return nil, err
+	for _, files := range names {
+		var documents []policy.Document
+		for _, name := range files {
+			text, err := readInput(c, name)
+			if err != nil {
+				return nil, err
+			}
+			documents = append(documents, policy.Document{Name: inputName(name), Text: text, Layer: policy.Container})
 		}
-		documents = append(documents, policy.Document{Name: inputName(name), Text: text, Layer: policy.Container})
+		policies = append(policies, documents)
 	}
-	compiled, err := compileEach(c, documents, nil)
+	compiled, err := compileEach(c, policies, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -40,13 +50,13 @@ func compileOpen(c *cli.Context) ([]*policy.Policy, error) {
 		return compiled, nil
 	}
 	slices.Sort(labels)
-	return compileEach(c, documents, slices.Compact(labels))
+	return compileEach(c, policies, slices.Compact(labels))
 }
 
-func compileEach(c *cli.Context, documents []policy.Document, outer []string) (out []*policy.Policy, err error) {
+func compileEach(c *cli.Context, policies [][]policy.Document, outer []string) (out []*policy.Policy, err error) {
 	broken := false
-	for _, d := range documents {
-		p, err := compileUnder(outer, d, policy.Options{Workspace: c.String("workspace")})
+	for _, documents := range policies {
+		p, err := compileUnder(outer, documents, policy.Options{Workspace: c.String("workspace")})
 		var diags diag.List
 		switch {
 		case errors.As(err, &diags):
@@ -55,7 +65,7 @@ func compileEach(c *cli.Context, documents []policy.Document, outer []string) (o
 				return nil, environmentError("print diagnostics: %v", err)
 			}
 		case err != nil:
-			return nil, environmentError("compile %q: %v", d.Name, err)
+			return nil, environmentError("compile %q: %v", documents[0].Name, err)
 		}
 		out = append(out, p)
 	}
@@ -65,10 +75,10 @@ func compileEach(c *cli.Context, documents []policy.Document, outer []string) (o
 	return out, nil
 }
 
-// compileUnder compiles a document below one that declares labels which nothing gives.
-func compileUnder(labels []string, d policy.Document, opts policy.Options) (*policy.Policy, error) {
+// compileUnder compiles documents below one that declares labels which nothing gives.
+func compileUnder(labels []string, documents []policy.Document, opts policy.Options) (*policy.Policy, error) {
 	if len(labels) == 0 {
-		return policy.Compile([]policy.Document{d}, opts)
+		return policy.Compile(documents, opts)
 	}
 	var text strings.Builder
 	text.WriteString("policy: |\n")
@@ -76,7 +86,7 @@ func compileUnder(labels []string, d policy.Document, opts policy.Options) (*pol
 		fmt.Fprintf(&text, "  source %s = file \"/%[1]s\"\n", l)
 	}
 	outer := policy.Document{Name: "an outer policy", Text: []byte(text.String()), Layer: policy.Host}
-	p, err := policy.Compile([]policy.Document{outer, d}, opts)
+	p, err := policy.Compile(append([]policy.Document{outer}, documents...), opts)
 	if err != nil {
 		return nil, err
 	}

@@ -841,7 +841,8 @@ type Event struct {
 	Pid           int64                  `protobuf:"varint,13,opt,name=pid,proto3" json:"pid,omitempty"` // host pid, for display
 	Comm          string                 `protobuf:"bytes,14,opt,name=comm,proto3" json:"comm,omitempty"`
 	Labels        []string               `protobuf:"bytes,15,rep,name=labels,proto3" json:"labels,omitempty"`
-	Lost          uint64                 `protobuf:"varint,16,opt,name=lost,proto3" json:"lost,omitempty"` // records lost in this scope just before this one
+	Lost          uint64                 `protobuf:"varint,16,opt,name=lost,proto3" json:"lost,omitempty"`                      // records lost in this scope just before this one
+	ArgsCut       bool                   `protobuf:"varint,17,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"` // args are not all of argv
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -988,6 +989,13 @@ func (x *Event) GetLost() uint64 {
 	return 0
 }
 
+func (x *Event) GetArgsCut() bool {
+	if x != nil {
+		return x.ArgsCut
+	}
+	return false
+}
+
 var File_engine_proto protoreflect.FileDescriptor
 
 const file_engine_proto_rawDesc = "" +
@@ -1046,7 +1054,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\x93\x03\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xae\x03\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -1067,7 +1075,8 @@ const file_engine_proto_rawDesc = "" +
 	"\x03pid\x18\r \x01(\x03R\x03pid\x12\x12\n" +
 	"\x04comm\x18\x0e \x01(\tR\x04comm\x12\x16\n" +
 	"\x06labels\x18\x0f \x03(\tR\x06labels\x12\x12\n" +
-	"\x04lost\x18\x10 \x01(\x04R\x04lost2\x91\x04\n" +
+	"\x04lost\x18\x10 \x01(\x04R\x04lost\x12\x19\n" +
+	"\bargs_cut\x18\x11 \x01(\bR\aargsCut2\x91\x04\n" +
 	"\x06Engine\x12W\n" +
 	"\x06Status\x12%.dev.actplane.engine.v1.StatusRequest\x1a&.dev.actplane.engine.v1.StatusResponse\x12Z\n" +
 	"\aPrepare\x12&.dev.actplane.engine.v1.PrepareRequest\x1a'.dev.actplane.engine.v1.PrepareResponse\x12W\n" +

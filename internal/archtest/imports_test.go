@@ -35,6 +35,7 @@ var arrows = []arrow{
 	{"policy/model", []string{"policy/ir", "policy/dfa", "policy/pattern", "policy/diag"}},
 	{"policy/explain", []string{"policy/ir", "policy/model", "policy/diag", "policy/pattern"}},
 	{"policy/compare", []string{"policy/ir", "policy/dfa", "policy/model", "policy/pattern"}},
+	{"policy/replay", []string{"policy/ir", "policy/model", "policy/syntax", "policy/diag", "policy/pattern"}},
 	{"policy/templates", []string{"policy", "policy/model", "policy/diag", "policy/ir"}},
 	{"policy/check", []string{"policy/syntax", "policy/diag", "policy/ir", "policy/pattern"}},
 	{"policy/syntax", []string{"policy/diag"}},

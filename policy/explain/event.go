@@ -122,11 +122,13 @@ type Record struct {
 	Effect    ir.Effect
 	Operation string
 	Object    string // a path with its links resolved, or an endpoint
-	Args      []string
-	Rule      string
-	Because   string   // word for word
-	Clause    string   // as written
-	Labels    []string // those of the process that the clause tests
+	// Unresolved: the path cannot be known, and Object is how it was named.
+	Unresolved bool
+	Args       []string
+	Rule       string
+	Because    string   // word for word
+	Clause     string   // as written
+	Labels     []string // those of the process that the clause tests
 }
 
 // record is what the engine would record of a step, if a clause decides on it; but
@@ -138,7 +140,7 @@ func record(p *ir.Program, t *model.Trace) *Record {
 			continue
 		}
 		r := &Record{
-			Effect: t.Effect, Operation: c.Op.String(), Object: c.Object, Rule: t.Rule, Because: t.Because, Clause: c.Clause.Text,
+			Effect: t.Effect, Operation: c.Op.String(), Object: c.Object, Unresolved: c.Unresolved, Rule: t.Rule, Because: t.Because, Clause: c.Clause.Text,
 		}
 		if words := t.Step.Words; c.Op == ir.Exec && words[1] != "mapexec" {
 			r.Args = words[2:]
@@ -147,7 +149,7 @@ func record(p *ir.Program, t *model.Trace) *Record {
 		for _, term := range c.Clause.If {
 			tested |= term.All | term.None
 		}
-		r.Labels = names(p, (t.Holds|t.Brings)&tested)
+		r.Labels = names(p, c.Labels&tested)
 		return r
 	}
 	return nil

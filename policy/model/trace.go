@@ -36,6 +36,8 @@ type ClauseTrace struct {
 	Event      string
 	Op         ir.Op  // of that event
 	Object     string // its path, links resolved, or its endpoint
+	Unresolved bool   // the path cannot be known
+	Labels     uint64 // that the subject has or the event would bring
 	Matches    bool
 	Decides    bool
 	Conditions []Condition // all of them; the operation alone, where it is another
@@ -136,7 +138,8 @@ func (s *Scope) consider(t *Trace, o *operation) {
 			continue // of what is outside of the rules
 		}
 		c.Event, c.Op, c.Object, c.Matches = e.String(), e.op, e.object(), miss == nil
-		c.Conditions = slices.Collect(s.conditions(c.Clause, p, e, s.wouldHold(p, e)))
+		c.Unresolved, c.Labels = e.unresolved, s.wouldHold(p, e)
+		c.Conditions = slices.Collect(s.conditions(c.Clause, p, e, c.Labels))
 		t.Clauses = append(t.Clauses, c)
 	}
 }

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replay asks what would have become of recorded operations under another
+// policy.
+//
+// A record is one decision: an operation, its object and arguments, of the process's
+// labels those that the clause which decided asks for, and that clause: it matched, so
+// that none of its conditions for an exception held. All else that a decision can depend
+// on is not in it: other labels, lineages and gates, whether a file was written inside.
+// So a record is asked of package model in every state that it leaves open, and where
+// the answers differ the outcome says on what they depend. Labels count as the record
+// has them, whatever gives them under the other policy.
+//
+// What is recorded is what was denied or noticed. What was allowed without a word is in
+// no log, so that a replay does not tell what another policy would deny besides.
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
+)
+
+// Record is one recorded decision.
+type Record struct {
+	Effect    string // notify, ask, block or kill
+	Operation string
+	Object    string   // a path with its links resolved, or an endpoint
+	Args      []string // argv of an exec
+	ArgsCut   bool     // Args are not all of it
+	Rule      string   // whose clause decided, "" for a default or the engine itself
+	Clause    string   // or default, as written; "" when the engine itself decided
+	Labels    []string // those of the process that the clause asks for
+}
+
+// Kind tells outcomes apart.
+type Kind uint8
+
+// The kinds.
+const (
+	Alike   Kind = iota // the same effect
+	Differs             // another one, for certain
+	Depends             // the same or others, by what is not recorded
+	Itself              // the engine decided, and would under any policy
+	Unclear             // it cannot be asked: Outcome.Why
+)
+
+// Outcome is what would have become of a record.
+type Outcome struct {
+	Kind Kind
+	// Answers are the decisions that there can be, each with another effect. The first
+	// is what is decided when nothing of what is not recorded holds.
+	Answers []Answer
+	// Why a record is unclear, one sentence without its full stop.
+	Why string
+}
+
+// Answer is a decision, and what must hold for it of what is not recorded.
+type Answer struct {
+	model.Decision
+	When []string // phrases; none for the first answer
+}
+
+// maxFacts bounds what is tried: 2 to the power of it states.
+const maxFacts = 10
+
+// Replay decides a record under a program. It takes time that grows with the program and
+// the record, for the states that the record leaves open up to a thousand times.
+func Replay(p *ir.Program, r *Record) Outcome {
+	if r.Rule == "" && r.Clause == "" {
+		return Outcome{Kind: Itself}
+	}
+	unclear := func(format string, args ...any) Outcome {
+		return Outcome{Kind: Unclear, Why: fmt.Sprintf(format, args...)}
+	}
+	op, ok := operation(r.Operation)
+	if !ok {
+		return unclear("nothing is known of the operation %q", r.Operation)
+	}
+	was, ok := effect(r.Effect)
+	if !ok || was == ir.Allow {
+		return unclear("nothing is known of the effect %q", r.Effect)
+	}
+	if strings.ContainsRune(r.Object+strings.Join(r.Args, ""), utf8.RuneError) {
+		return unclear("a name has bytes that are no UTF-8, and the record does not hold them")
+	}
+	q := &question{program: p, record: r, op: op, told: read(op, r, p.Workspace)}
+	if q.told.hidden != "" {
+		return unclear("%s", q.told.hidden)
+	}
+	answers, err := q.answers()
+	if err != nil {
+		return unclear("%s", err.Error())
+	}
+	if q.told.asked && was == ir.Block { // a person said no
+		was = ir.Ask
+	}
+	out := Outcome{Kind: Depends, Answers: answers}
+	if len(answers) == 1 {
+		out.Kind = Differs
+		if answers[0].Effect == was {
+			out.Kind = Alike
+		}
+	}
+	return out
+}
+
+func operation(word string) (ir.Op, bool) {
+	for op := range ir.NumOps {
+		if op.String() == word {
+			return op, true
+		}
+	}
+	return 0, false
+}
+
+func effect(word string) (ir.Effect, bool) {
+	for e := range ir.Kill + 1 {
+		if e.String() == word {
+			return e, true
+		}
+	}
+	return 0, false
+}
+
+// question is a record that is asked of a program.
+type question struct {
+	program *ir.Program
+	record  *Record
+	op      ir.Op
+	told    *told
+}
+
+// fact is something that a record does not tell and a decision depends on.
+type fact struct {
+	phrase string
+	set    func(q *model.Query)
+}
+
+// answers asks in every state, and keeps of each effect the answer that needs the fewest
+// facts.
+func (q *question) answers() ([]Answer, error) {
+	queries, err := q.queries()
+	if err != nil {
+		return nil, err
+	}
+	var out []Answer
+	for _, x := range queries {
+		program, facts, err := q.open(x.query)
+		if err != nil {
+			return nil, err
+		}
+		if len(facts) > maxFacts {
+			return nil, fmt.Errorf("it depends on more than %d things that are not recorded", maxFacts)
+		}
+		for set := range 1 << len(facts) {
+			query := *x.query
+			when := slices.Clone(x.when)
+			for i, f := range facts {
+				if set>>i&1 == 1 {
+					f.set(&query)
+					when = append(when, f.phrase)
+				}
+			}
+			t, err := query.Decide(program)
+			if err != nil {
+				return nil, err
+			}
+			out = keep(out, Answer{t.Decision, when})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Answer) int {
+		return cmp.Or(len(a.When)-len(b.When), int(b.Effect)-int(a.Effect))
+	})
+	return out, nil
+}
+
+func keep(list []Answer, a Answer) []Answer {
+	i := slices.IndexFunc(list, func(x Answer) bool { return x.Effect == a.Effect })
+	switch {
+	case i < 0:
+		return append(list, a)
+	case len(a.When) < len(list[i].When):
+		list[i] = a
+	}
+	return list
+}
+
+// variant is a way in which the record can be meant.
+type variant struct {
+	query *model.Query
+	when  []string
+}
+
+// queries are the ways in which the record can be meant, the likeliest first.
+func (q *question) queries() ([]variant, error) {
+	if err := q.named(); err != nil {
+		return nil, err
+	}
+	x := &model.Query{Op: q.op, Object: q.record.Object, Argv: q.record.Args, Labels: q.carried(), Modified: q.told.written, Invoked: q.told.invoked}
+	if q.op >= ir.Connect {
+		if strings.HasPrefix(x.Object, "/") || strings.HasPrefix(x.Object, "@") {
+			x.Object = "unix:" + x.Object
+		}
+		return []variant{{query: x}}, nil
+	}
+	if !path.IsAbs(x.Object) {
+		x.Object, x.Unresolved = "/", true
+		return []variant{{query: x}}, nil
+	}
+	if q.op != ir.Exec {
+		return []variant{{query: x}}, nil
+	}
+	if len(x.Argv) == 0 { // the code of a program was mapped, or its arguments could not be read
+		y := *x
+		y.Mapped = true
+		return []variant{{query: &y}, {query: x, when: []string{"it was run, without arguments, and not mapped"}}}, nil
+	}
+	out := []variant{{query: x}}
+	if name := invokedName(q.record); name != "" && x.Invoked == "" {
+		y := *x
+		y.Invoked = name
+		out = append(out, variant{&y, []string{fmt.Sprintf("it was invoked by the name %q", name)}})
+	}
+	return out, nil
+}
+
+// named refuses an address where host names decide: a record does not have the name
+// under which an address was looked up.
+func (q *question) named() error {
+	if q.op < ir.Connect || strings.HasPrefix(q.record.Object, "/") || strings.HasPrefix(q.record.Object, "@") {
+		return nil
+	}
+	host := func(p ir.Pattern, text string) error {
+		if !p.Host {
+			return nil
+		}
+		return fmt.Errorf("the policy names hosts (`%s`), and the record has an address", text)
+	}
+	for i := range q.program.Clauses {
+		c := &q.program.Clauses[i]
+		if !ir.Governs(c.Op, q.op) {
+			continue
+		}
+		if err := host(c.Pattern, c.Text); err != nil {
+			return err
+		}
+		for _, t := range c.Unless.Targets {
+			if err := host(t.Pattern, c.Text); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range q.program.Sources {
+		if err := host(s.Pattern, s.Text); err != nil && q.op != ir.Bind {
+			return err
+		}
+	}
+	return nil
+}
+
+// carried are the labels of the record, as the program numbers them.
+func (q *question) carried() (set uint64) {
+	for i, l := range q.program.Labels {
+		if slices.Contains(q.record.Labels, l.Name) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// open returns what of the program can decide the event, and the facts that this
+// depends on and the record does not tell.
+func (q *question) open(x *model.Query) (*ir.Program, []fact, error) {
+	t, err := x.Decide(q.program)
+	if err != nil {
+		return nil, nil, err
+	}
+	some := *q.program
+	some.Clauses = nil
+	var labels, lineages, gates uint64
+	modified := false
+	for _, c := range t.Clauses {
+		if q.record.ArgsCut && slices.ContainsFunc(c.Conditions, func(x model.Condition) bool { return x.Part == model.Arguments }) {
+			return nil, nil, fmt.Errorf("the record does not hold all arguments, and `%s` asks for some", c.Clause.Text)
+		}
+		if slices.ContainsFunc(c.Conditions, func(x model.Condition) bool { return !x.State && !x.Met }) {
+			continue
+		}
+		some.Clauses = append(some.Clauses, *c.Clause)
+		labels |= tested(c.Clause.If)
+		for _, l := range c.Clause.Unless.Lineages {
+			lineages |= 1 << l
+		}
+		for _, g := range c.Clause.Unless.Gates {
+			gates |= 1 << g
+		}
+		modified = modified || c.Clause.Unless.Modified || c.Clause.Unless.NotModified
+	}
+	if q.op == ir.Write || q.op == ir.Append || q.op == ir.Unlink {
+		for _, p := range q.program.Protects {
+			labels |= tested(p.If)
+		}
+	}
+	facts := q.facts(labels&^t.Brings, lineages, gates, modified && !x.Unresolved)
+	return &some, append(facts, q.cleared(labels&t.Brings)...), nil
+}
+
+// cleared are the facts on labels that the operation would bring, were it not for the
+// program which clears them and runs.
+func (q *question) cleared(labels uint64) (out []fact) {
+	if q.op == ir.Exec { // it ends that program
+		return nil
+	}
+	for _, t := range q.program.Transforms {
+		if bit := uint64(1) << t.Label; !t.Endorse && labels&bit != 0 {
+			labels &^= bit
+			out = append(out, fact{"the process runs what `" + t.Text + "` names", func(x *model.Query) { x.Cleared |= bit }})
+		}
+	}
+	return out
+}
+
+func tested(terms []ir.Term) (labels uint64) {
+	for _, t := range terms {
+		if t.All&t.None == 0 {
+			labels |= t.All | t.None
+		}
+	}
+	return labels
+}
+
+// facts puts into words what the record does not tell.
+func (q *question) facts(labels, lineages, gates uint64, modified bool) (out []fact) {
+	carried := q.carried()
+	for i, l := range q.program.Labels {
+		if bit := uint64(1) << i; labels&bit != 0 && carried&bit == 0 && !q.told.labels[l.Name] {
+			out = append(out, fact{"the process carries " + l.Name, func(x *model.Query) { x.Labels |= bit }})
+		}
+	}
+	for i, l := range q.program.Lineages {
+		if bit := uint64(1) << i; lineages&bit != 0 && !q.told.lineages[l.Text] {
+			out = append(out, fact{"it or an ancestor has run " + l.String(), func(x *model.Query) { x.Lineage |= bit }})
+		}
+	}
+	for i, g := range q.program.Gates {
+		if bit := uint64(1) << i; gates&bit != 0 && !q.told.gates[g.Text] {
+			out = append(out, fact{"`" + g.Text + "` holds", func(x *model.Query) { x.Gates |= bit }})
+		}
+	}
+	if modified && !q.told.written && !q.told.unwritten {
+		out = append(out, fact{"the file was written inside the container", func(x *model.Query) { x.Modified = true }})
+	}
+	return out
+}

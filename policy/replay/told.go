@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/actplane/actplane/policy/diag"
+	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
+	"github.com/actplane/actplane/policy/pattern"
+	"github.com/actplane/actplane/policy/syntax"
+)
+
+// told is what a record says of what was not so, or was, by the clause that decided.
+type told struct {
+	labels   map[string]bool // that the clause asks for and the process did not have
+	gates    map[string]bool // the texts of `after` conditions that did not hold
+	lineages map[string]bool // the programs that neither the process nor an ancestor had run
+	// Of the file: its contents were written inside, or they were not.
+	written, unwritten bool
+	// asked: it is for a person to decide, who may have said no.
+	asked bool
+	// invoked is the name by which the program was run: the clause names it so, and not
+	// by what it resolved to. "" where that is not known.
+	invoked string
+	// hidden says what the record does not hold of the operation itself, though the
+	// clause counted with it; "" for nothing.
+	hidden string
+}
+
+// read takes a record's clause apart; what is none tells nothing. Relative programs are
+// taken to have been under the workspace.
+func read(op ir.Op, r *Record, workspace string) *told {
+	t := &told{labels: map[string]bool{}, gates: map[string]bool{}, lineages: map[string]bool{}}
+	const before = "rule r:\n"
+	tree, errs := syntax.Parse(diag.NewText("", []byte(before+r.Clause)))
+	if len(errs) > 0 || len(tree.Rules) != 1 || len(tree.Rules[0].Clauses) != 1 {
+		return t
+	}
+	clause := tree.Rules[0].Clauses[0]
+	t.asked = clause.Effect != nil && clause.Effect.Text == ir.Ask.String()
+	t.expression(clause.If, r.Labels)
+	if !clause.Pattern.Any {
+		t.object(op, r, clause.Pattern.Text, workspace)
+	}
+	changes := (op == ir.Write || op == ir.Unlink) && path.IsAbs(r.Object)
+	for _, c := range clause.Unless {
+		switch {
+		case c.Kind == syntax.CondAfter:
+			t.gates[(before + r.Clause)[c.Span.Start:c.Span.End]] = true
+		case c.Kind == syntax.CondLineage:
+			if text, _, err := pattern.Exec(c.Pattern.Text, workspace); err == nil {
+				t.lineages[text] = true
+			}
+		case c.Kind != syntax.CondTarget:
+		case c.Property != nil && c.Property.Text == "modified":
+			t.written, t.unwritten = t.written || c.Not, t.unwritten || !c.Not
+		case c.Property == nil && !c.Pattern.Any && changes:
+			if under(c.Pattern.Text, workspace, r.Object) != c.Not && t.hidden == "" {
+				t.hidden = moved
+			}
+		}
+	}
+	if t.written && t.unwritten && changes && t.hidden == "" { // one of the two is so of any file
+		t.hidden = moved
+	}
+	return t
+}
+
+// object finds out what the clause's pattern matched, if not the object as recorded.
+func (t *told) object(op ir.Op, r *Record, text, workspace string) {
+	switch {
+	case op >= ir.Connect || !path.IsAbs(r.Object) && r.Effect != ir.Notify.String(): // whatever the name is, it matched
+	case op == ir.Exec && !strings.Contains(text, "/"):
+		name := invokedName(r)
+		switch {
+		case model.Match(text, path.Base(r.Object), pattern.Name):
+		case name != "" && model.Match(text, name, pattern.Name):
+			t.invoked = name
+		default:
+			var literal bool
+			if t.invoked, literal = pattern.Unescaped(text); !literal || strings.Contains(text, "{") {
+				t.hidden = "the program was run by another name, which is not recorded"
+			}
+		}
+	case path.IsAbs(r.Object) && !under(text, workspace, r.Object):
+		switch {
+		case relative(text) && under("**/"+strings.TrimLeft(text, "./"), "/", r.Object):
+			t.hidden = fmt.Sprintf("%q of its clause was below another directory than %s: --workspace names it", text, workspace)
+		case op == ir.Write || op == ir.Unlink:
+			t.hidden = moved
+		}
+	}
+}
+
+// moved is why a clause counts for a file that its patterns do not name.
+const moved = "a directory was to be moved, and it is not recorded where to"
+
+// under tells whether a file pattern matches a path.
+func under(text, workspace, file string) bool {
+	glob, _, err := pattern.File(text, workspace)
+	return err == nil && model.Match(glob, file, pattern.Path)
+}
+
+func relative(text string) bool { return !path.IsAbs(text) && !strings.HasPrefix(text, "**") }
+
+// invokedName is the name by which a program may have been run, if it is another than
+// its own.
+func invokedName(r *Record) string {
+	if len(r.Args) == 0 {
+		return ""
+	}
+	name := path.Base(r.Args[0])
+	if name == path.Base(r.Object) || name == "." || name == "/" {
+		return ""
+	}
+	return name
+}
+
+func (t *told) expression(e syntax.Expr, carried []string) {
+	switch e := e.(type) {
+	case *syntax.Label:
+		t.labels[e.Name.Text] = !slices.Contains(carried, e.Name.Text)
+	case *syntax.Not:
+		t.expression(e.X, carried)
+	case *syntax.Binary:
+		t.expression(e.X, carried)
+		t.expression(e.Y, carried)
+	case *syntax.Paren:
+		t.expression(e.X, carried)
+	}
+}
