@@ -150,7 +150,7 @@ func (j *judge) structure(e *event) {
 		if strings.HasPrefix(e.key+"/", "/run/actplane/") || strings.HasPrefix(e.key+"/", "/sys/fs/cgroup/") {
 			refuse()
 		}
-		for _, r := range e.rows {
+		for _, r := range slices.Concat(e.rows, j.w.aliases(e)) {
 			for _, i := range r.Protects {
 				if x := j.w.img.Protects[i]; j.labels(e)&x.All == x.All && j.labels(e)&x.None == 0 {
 					refuse()

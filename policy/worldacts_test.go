@@ -291,3 +291,23 @@ func (w *world) reached(argv []string) []uint64 {
 }
 
 func bit(set []uint64, i int) bool { return set[i/64]>>(i%64)&1 == 1 }
+
+// aliases are the rows of the names that the event's file has.
+func (w *world) aliases(e *event) (out []*dfa.Row) {
+	if e.inode == nil || !e.known {
+		return nil
+	}
+	var visit func(d *dentry)
+	visit = func(d *dentry) {
+		if d.inode == e.inode && d.used {
+			out = append(out, w.pathRows(d.path(), true)...)
+		}
+		for _, c := range d.children {
+			if c != nil {
+				visit(c)
+			}
+		}
+	}
+	visit(w.root)
+	return out
+}

@@ -207,8 +207,13 @@ func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
 		}
 		for i := range s.program.Protects {
 			x := &s.program.Protects[i]
-			if holds(x.If, labels) && e.named(x.Pattern, either) {
+			if !holds(x.If, labels) {
+				continue
+			}
+			if e.named(x.Pattern, either) {
 				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change", x.Pos, x.Text, e), x)
+			} else if other := s.files.alias(e, x.Pattern); other != "" {
+				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change: it is %s, too", x.Pos, x.Text, e, other), x)
 			}
 		}
 	}

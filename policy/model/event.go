@@ -66,6 +66,21 @@ func (e *event) named(p ir.Pattern, by names) bool {
 	return Match(p.Text, e.path, pattern.Path)
 }
 
+// alias returns another name of the event's file that a pattern names, "" if none does:
+// "by any path, link or descriptor".
+func (t *tree) alias(e *event, p ir.Pattern) (name string) {
+	if e.file == nil || e.unresolved || e.moved != "" {
+		return ""
+	}
+	for other, f := range t.names {
+		x := event{op: e.op, path: other, file: f}
+		if f == e.file && x.named(p, either) && (name == "" || other < name) {
+			name = other
+		}
+	}
+	return name
+}
+
 // isName tells whether a pattern is one of the base names of programs.
 func isName(p ir.Pattern) bool {
 	return p.Kind == ir.ExecProgram && !p.Any && !strings.Contains(p.Text, "/")
