@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -88,7 +90,8 @@ func formatFile(c *cli.Context, name string) (bool, error) {
 }
 
 // rewriteFile gives a file another content at once: who reads it meanwhile gets the
-// one or the other whole. Mode and owner stay, and a symbolic link stays one.
+// one or the other whole. Owner, group and mode stay, or nothing is written; a
+// symbolic link stays one.
 func rewriteFile(name string, content []byte) error {
 	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -102,8 +105,13 @@ func rewriteFile(name string, content []byte) error {
 		return fmt.Errorf("%q is no regular file", name)
 	}
 	options := atomicfile.Options{Mode: uint32(info.Mode().Perm()), Sync: true}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Getuid() {
-		options.Owner = &atomicfile.Owner{UID: int(owner.Uid), GID: int(owner.Gid)}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		options.Mode = uint32(stat.Mode) & 0o7777
+		options.Owner = &atomicfile.Owner{UID: int(stat.Uid), GID: int(stat.Gid)}
 	}
-	return atomicfile.Write(name, content, options)
+	err = atomicfile.Write(name, content, options)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w (the file is replaced by a new one with the same owner, group and mode; --stdout prints it)", err)
+	}
+	return err
 }

@@ -121,8 +121,10 @@ func testsBeside(policy string) string {
 }
 
 func named(names []string) (choices []templates.Choice) {
-	for _, name := range names {
-		choices = append(choices, templates.Choice{Name: name})
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) {
+			choices = append(choices, templates.Choice{Name: name})
+		}
 	}
 	return choices
 }

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
+	"regexp"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -46,6 +50,31 @@ func inputOnce(c *cli.Context) error {
 		seen = seen || name == standardInput
 	}
 	return nil
+}
+
+// ownInput is a path of one of our own descriptors, as a shell names what `<(command)`
+// prints: whoever started us has it open.
+var ownInput = regexp.MustCompile(`^/(dev/stdin|dev/fd/[0-9]+|proc/self/fd/[0-9]+)$`)
+
+// openFile opens a file that is to be read whole. It refuses what is no regular one: to
+// open a named pipe, or to read a terminal or a device, might never end.
+func openFile(name string) (*os.File, error) {
+	if ownInput.MatchString(name) {
+		return os.Open(name)
+	}
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() { // of which reading tells
+		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no regular file")}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // openInput opens a file, or standard input, to be read bit by bit.

@@ -119,7 +119,7 @@ func readPolicies(path, floor string) ([]policy.Document, error) {
 }
 
 func readPolicy(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := openFile(name)
 	if err != nil {
 		return nil, err
 	}

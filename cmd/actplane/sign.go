@@ -75,7 +75,7 @@ func writeSignature(c *cli.Context, name string, armored []byte, by string) erro
 
 // readBounded reads a file of at most that many bytes.
 func readBounded(name string, limit int) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := openFile(name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +69,10 @@ func testPolicies(c *cli.Context) error {
 	if err := inputOnce(c); err != nil {
 		return err
 	}
+	file := c.String("junit")
+	if name := sameFile(file, c.Args().Slice()); name != "" {
+		return usageError("test: --junit %s would write over the tests in %s", file, name)
+	}
 	r := testRunner{context: c, names: names, compiled: map[[2]string]compiled{}}
 	for _, name := range c.Args().Slice() {
 		if err := r.file(name); err != nil {
@@ -79,12 +85,32 @@ func testPolicies(c *cli.Context) error {
 	if err := r.report(); err != nil {
 		return environmentError("print results: %v", err)
 	}
-	if file := c.String("junit"); file != "" {
+	if name := sameFile(file, r.policies()); name != "" {
+		return usageError("test: --junit %s would write over the policy %s, and was not written", file, name)
+	}
+	if file != "" {
 		if err := writeJUnit(file, r.results, r.broken); err != nil {
 			return environmentError("write results: %v", err)
 		}
 	}
 	return r.outcome()
+}
+
+// sameFile finds the file among names that a file is, by whatever name; "" for none.
+func sameFile(file string, names []string) string {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	for _, name := range names {
+		if name == standardInput {
+			name = "/dev/stdin"
+		}
+		if other, err := os.Stat(name); err == nil && os.SameFile(info, other) {
+			return name
+		}
+	}
+	return ""
 }
 
 // testRunner runs the cases of files.
@@ -180,6 +206,15 @@ func (r *testRunner) program(file string, test *model.Case) (*ir.Program, error)
 		return nil, fmt.Errorf("%s:%d: case %s: %w", inputName(file), test.Line, test.Name, known.err)
 	}
 	return known.program, known.err
+}
+
+// policies are the files that cases have named.
+func (r *testRunner) policies() (names []string) {
+	for key := range r.compiled {
+		names = append(names, key[0])
+	}
+	slices.Sort(names)
+	return names
 }
 
 func compilePolicyFile(name string, opts policy.Options) compiled {

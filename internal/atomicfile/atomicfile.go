@@ -56,8 +56,8 @@ func Fill(path string, options Options, fill func(io.Writer) error) (err error) 
 	if err := fill(file); err != nil {
 		return err
 	}
-	if o := options.Owner; o != nil && (o.UID != os.Geteuid() || o.GID != os.Getegid()) {
-		if err := file.Chown(o.UID, o.GID); err != nil {
+	if o := options.Owner; o != nil {
+		if err := own(file, *o); err != nil {
 			return err
 		}
 	}
@@ -74,6 +74,18 @@ func Fill(path string, options Options, fill func(io.Writer) error) (err error) 
 		return err
 	}
 	return os.Rename(file.Name(), path)
+}
+
+// own gives a file to its owner. Which group a new file has depends on its directory.
+func own(file *os.File, o Owner) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		return &fs.PathError{Op: "stat", Path: file.Name(), Err: err}
+	}
+	if int(stat.Uid) == o.UID && int(stat.Gid) == o.GID {
+		return nil
+	}
+	return file.Chown(o.UID, o.GID)
 }
 
 // IsLeftover tells whether a name is of a file that is being written, or whose

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/actplane/actplane/internal/testenv"
 )
 
@@ -79,6 +81,26 @@ func TestOwner(t *testing.T) {
 	}
 	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 65534 || stat.Gid != 65533 || stat.Mode&0o7777 != 0o4755 {
 		t.Errorf("owner %d:%d, mode %o", stat.Uid, stat.Gid, stat.Mode)
+	}
+}
+
+// In a directory that gives its group to new files, a file has the group that is asked for.
+func TestGroupOfDirectory(t *testing.T) {
+	testenv.RequireRoot(t)
+	directory := t.TempDir()
+	if err := errors.Join(os.Chown(directory, 0, 65533), unix.Chmod(directory, 0o2755)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(directory, "file")
+	if err := Write(path, nil, Options{Mode: 0o644, Owner: &Owner{}}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 0 || stat.Gid != 0 {
+		t.Errorf("owner %d:%d", stat.Uid, stat.Gid)
 	}
 }
 

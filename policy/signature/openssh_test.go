@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,38 @@ func TestOpenSSH(t *testing.T) {
 				t.Errorf("ours of another text: %s", out)
 			}
 		})
+	}
+}
+
+// Of signatures with other line ends none is good here that ssh-keygen refuses.
+func TestLineEndsAsOpenSSH(t *testing.T) {
+	o := newOpenSSH(t)
+	o.write("allowed", "alice "+o.key("key", "-t", "ed25519"))
+	good := o.sign("key", Namespace)
+	lines := strings.SplitAfter(good, "\n")
+	both := 0
+	for i := range 1 << 3 {
+		for _, instead := range []string{"", "\r\n", "\r", "\n\n", " \n", "\x00"} {
+			changed := slices.Clone(lines)
+			for n, at := range []int{0, 2, len(lines) - 3} { // behind the first line, within, before the last
+				if i>>n&1 == 1 {
+					changed[at] = strings.TrimSuffix(changed[at], "\n") + instead
+				}
+			}
+			text := strings.Join(changed, "")
+			o.write("changed.sig", text)
+			_, theirs := o.run("-Y", "verify", "-f", "allowed", "-I", "alice", "-n", Namespace, "-s", "changed.sig")
+			ours := verify(t, o.read("allowed"), text)
+			if ours == nil && theirs != nil {
+				t.Errorf("%q is good here, and ssh-keygen says %v", text, theirs)
+			}
+			if ours == nil {
+				both++
+			}
+		}
+	}
+	if both < 8 {
+		t.Errorf("%d are good", both)
 	}
 }
 

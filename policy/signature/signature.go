@@ -88,8 +88,16 @@ func unarmor(armored []byte) ([]byte, error) {
 	if before != "" {
 		return nil, errors.New("there is text before the signature, which nobody has signed")
 	}
-	body, after, found := strings.Cut(rest, end)
-	if !found {
+	// ssh-keygen wants the first and the last line to be lines, and of the others nothing.
+	body, after, found := strings.Cut(rest, "\n"+end)
+	switch {
+	case strings.HasPrefix(rest, "\r"):
+		return nil, errors.New("the signature's lines end as on Windows (CR LF), which ssh-keygen does not read: it has to stay as it was written (in git: `*.sig -text` in .gitattributes)")
+	case !strings.HasPrefix(rest, "\n"):
+		return nil, fmt.Errorf("the signature cannot be read: its first line is not %q alone", begin)
+	case !found && strings.Contains(rest, end):
+		return nil, fmt.Errorf("the signature cannot be read: %q does not begin a line", end)
+	case !found:
 		return nil, fmt.Errorf("the signature is cut off: it has no line %q", end)
 	}
 	if strings.Trim(after, "\r\n") != "" {

@@ -129,7 +129,7 @@ func TestGood(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, armored := range []string{sign(t, signer), raw(t, signer, Namespace), strings.ReplaceAll(sign(t, signer), "\n", "\r\n")} {
+		for _, armored := range []string{sign(t, signer), raw(t, signer, Namespace), strings.TrimSuffix(sign(t, signer), "\n") + "\r\n\n"} {
 			verified, err := parsed.Verify(text, []byte(armored), "bob", time.Now())
 			if err != nil || verified.Principals != "alice@example.com,bob" || !bytes.Equal(verified.Key.Marshal(), signer.PublicKey().Marshal()) {
 				t.Errorf("%s: %+v, %v", name, verified, err)
@@ -169,6 +169,12 @@ func TestRefused(t *testing.T) {
 		"cut off":           {own, good[:len(good)-5], "the signature is cut off"},
 		"not base64":        {own, strings.Replace(good, "U1NIU0lH", "U1NIU0l!", 1), "it is not in base64"},
 		"header":            {own, strings.Replace(good, begin+"\n", begin+"\nComment: x\n\n", 1), "it is not in base64"},
+		"CR LF":             {own, strings.ReplaceAll(good, "\n", "\r\n"), "end as on Windows"},
+		"CR":                {own, strings.ReplaceAll(good, "\n", "\r"), "end as on Windows"},
+		"no lines":          {own, strings.ReplaceAll(good, "\n", ""), "its first line is not"},
+		"no first line":     {own, strings.Replace(good, begin+"\n", begin, 1), "its first line is not"},
+		"no last line":      {own, strings.Replace(good, "\n"+end, end, 1), "does not begin a line"},
+		"byte order mark":   {own, "\ufeff" + good, "there is text before the signature"},
 		"large":             {own, good + strings.Repeat("\n", MaxSize), "larger than 64 KiB"},
 		"trailing bytes":    {own, blob(func(b []byte) []byte { return append(b, 0) }), "cannot be read"},
 		"cut blob":          {own, blob(func(b []byte) []byte { return b[:len(b)-1] }), "cannot be read"},

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -50,7 +52,10 @@ func ParseSigners(name string, text []byte, zone *time.Location) (*Signers, erro
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		entry, err := parseLine(line, zone)
+		entry, err := allowed{}, plain(line)
+		if err == nil {
+			entry, err = parseLine(line, zone)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", name, number, err)
 		}
@@ -61,6 +66,19 @@ func ParseSigners(name string, text []byte, zone *time.Location) (*Signers, erro
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return signers, nil
+}
+
+// plain refuses what would be a part of a word and is not seen there.
+func plain(line string) error {
+	switch unseen := func(r rune) bool { return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) }; {
+	case strings.HasPrefix(line, "\ufeff"):
+		return errors.New("it begins with a byte order mark, which ssh-keygen takes for a part of the principals: save the file as UTF-8 without one")
+	case !utf8.ValidString(line):
+		return errors.New("it has bytes that are no UTF-8")
+	case strings.ContainsFunc(line, unseen):
+		return errors.New("it has a control character, or another one that is not seen")
+	}
+	return nil
 }
 
 // parseLine reads PRINCIPALS [OPTIONS] TYPE KEY [COMMENT].

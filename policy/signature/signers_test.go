@@ -35,6 +35,13 @@ func TestParseSigners(t *testing.T) {
 		"alice ssh-ed25519 AAAA":      `its key, of the type "ssh-ed25519", cannot be read`,
 		"alice ssh-rsa " + fields[1]:  `its key, of the type "ssh-rsa", cannot be read`,
 		"alice " + fields[1]:          "it has no key",
+		"\ufeffalice " + key:          "it begins with a byte order mark",
+		"\ufeff# a comment":           "it begins with a byte order mark",
+		"al\ufeffice " + key:          "a control character, or another one that is not seen",
+		"al\x00ice " + key:            "a control character",
+		"al\x1bice " + key:            "a control character",
+		"\u202ealice " + key:          "a control character, or another one that is not seen",
+		"al\xffice " + key:            "bytes that are no UTF-8",
 		key:                           "it has no key", // the principals are missing
 		`"alice ` + key:               "a quotation mark is not closed",
 		`"" ` + key:                   "names no principals",
