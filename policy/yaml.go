@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -17,6 +20,10 @@ import (
 
 // parse returns the document's root node.
 func (r *reader) parse(data []byte) (root *yaml.Node, ok bool) {
+	data, ok = r.directives(data)
+	if !ok {
+		return nil, false
+	}
 	var doc, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := decode(dec, &doc)
@@ -38,6 +45,43 @@ func (r *reader) parse(data []byte) (root *yaml.Node, ok bool) {
 		return nil, false
 	}
 	return resolve(doc.Content[0]), true
+}
+
+// yamlVersion is the directive of a version that is known; of both, all that a policy
+// needs means the same.
+var yamlVersion = regexp.MustCompile(`^%YAML[ \t]+1\.[12]([ \t]+#.*|[ \t]*)$`)
+
+// directives reads the lines that begin with a percent sign before the document. The
+// library knows no version but 1.1, which is put in the other's place.
+func (r *reader) directives(data []byte) (out []byte, ok bool) {
+	seen := false
+	for n := 1; n <= r.text.Lines(); n++ {
+		line := strings.TrimRight(r.text.Line(n), "\r")
+		switch at := r.text.Offset(diag.Pos{Line: n, Col: 1}); {
+		case strings.TrimSpace(line) == "" || line[0] == '#':
+		case line[0] != '%':
+			if seen && !strings.HasPrefix(line, "---") {
+				r.diags = append(r.diags, r.text.New(diag.BadYAML, diag.Span{Start: at, End: at + 1}, "a line with --- is missing below the directive").
+					WithHint("write --- above this line"))
+				return nil, false
+			}
+			return data, true
+		case !yamlVersion.MatchString(line):
+			word := strings.Fields(line)[0]
+			d := r.text.New(diag.BadYAML, diag.Span{Start: at, End: at + len(line)}, "the YAML directive %s is not supported", word)
+			if word == "%YAML" {
+				d.Message = "this version of YAML is not supported"
+			}
+			r.diags = append(r.diags, d.WithHint("leave it out, or write %%YAML 1.2 and below it ---"))
+			return nil, false
+		default:
+			seen = true
+			i := bytes.Index(data, []byte(line)) // the text may have lost a byte order mark
+			data = slices.Clone(data)
+			data[i+bytes.IndexByte(data[i:], '.')+1] = '1'
+		}
+	}
+	return data, true
 }
 
 // decode keeps a panic of the YAML library from ending the process: the text

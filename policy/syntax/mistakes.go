@@ -149,7 +149,7 @@ func (p *parser) trailingWord() string {
 	case p.part == afterBecause:
 		return `a quote is missing, or one too many: the reason is one string, and a quote inside is written \"`
 	case p.part == afterSource:
-		return "a declaration has a line of its own"
+		return "leave it out: a declaration ends behind its pattern"
 	case label && p.part == afterObject:
 		return fmt.Sprintf("a label stands behind if: if %s", word)
 	case p.part == afterIf:

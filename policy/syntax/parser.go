@@ -294,9 +294,10 @@ func (p *parser) declaring(label Name, f func()) {
 	done = true
 }
 
-// endOfDeclaration wants the next declaration or clause to follow.
+// endOfDeclaration wants the next declaration to follow, on whatever line, or a clause
+// on the next one: what else follows is mostly a part that a declaration does not have.
 func (p *parser) endOfDeclaration(part part) {
-	if p.part = part; p.tok.kind != tokEOF && !p.tok.first {
+	if p.part = part; p.tok.kind != tokEOF && !p.tok.first && !p.isOneOf(declWords) {
 		p.failWith("the end of the line", p.trailingHint())
 	}
 }

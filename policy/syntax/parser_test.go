@@ -3,6 +3,7 @@
 package syntax
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/actplane/actplane/policy/diag"
@@ -57,6 +58,42 @@ func TestGrammar(t *testing.T) {
 
 // FuzzParse wants of any text that reading it ends, that errors have places in
 // it, and that nodes lie where they were read.
+// Line breaks mean nothing between words: a policy on one line is the same, and so is
+// one with a line for each word.
+func TestLineBreaks(t *testing.T) {
+	text := strings.Replace(grammar, " # one", "", 1) + grammar[strings.Index(grammar, "source B"):]
+	want, errs := Format(diag.NewText("f", []byte(text)))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	quoted := false
+	lines := func(c rune) rune { // no string of it has an escaped quote beside a blank
+		if c == '"' {
+			quoted = !quoted
+		}
+		if c == ' ' && !quoted {
+			return '\n'
+		}
+		return c
+	}
+	for name, text := range map[string]string{
+		"one line": strings.ReplaceAll(text, "\n", " "), "a line for each word": strings.Map(lines, strings.ReplaceAll(text, `\"quoted\"`, "quoted")),
+	} {
+		got, errs := Format(diag.NewText("f", []byte(text)))
+		if len(errs) > 0 {
+			t.Errorf("%s: %v", name, errs)
+			continue
+		}
+		// What the printer keeps are breaks before some words.
+		same := func(s string) string {
+			return strings.Join(strings.Fields(strings.ReplaceAll(s, `\"quoted\"`, "quoted")), " ")
+		}
+		if same(got) != same(want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(grammar)
 	for _, seed := range []string{"rule", "rule a", "rule a:", "block", "because", `"`, "rule a: exec \"x\" if ((", "rule a: exec \"x\" unless after", "a\nb\nc", "\"\n\"", "rule a:\n because because\n exec", "=:()"} {
