@@ -21,6 +21,9 @@ func (s *Scope) access(p *Process, op, object string) (*operation, error) {
 	case op == "open" || attributes:
 		err = x.isThere()
 	}
+	if err == nil && op == "mmapshared" {
+		err = s.mappable(1)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +40,7 @@ func (s *Scope) access(p *Process, op, object string) (*operation, error) {
 			x.file.kind = regular
 		}
 		if op == "mmapshared" {
-			p.mapped = append(p.mapped, mapping{file: x.file, path: x.name, unresolved: !x.known})
+			s.attach(p, mapping{file: x.file, path: x.name, unresolved: !x.known})
 		}
 	}
 	return o, nil

@@ -2,6 +2,13 @@
 
 package model
 
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/actplane/actplane/policy/ir"
+)
+
 // channel carries labels between processes.
 type channel struct {
 	labels uint64
@@ -17,6 +24,65 @@ type mapping struct {
 	unresolved bool
 	// stays: an exec does not end it, as with a tracer.
 	stays bool
+	// spoils are the gates, as bits, that writing to it makes stale.
+	spoils uint64
+}
+
+// maxMapped bounds the mappings of all processes together: what is shared is looked at
+// with every step.
+const maxMapped = 10_000
+
+// mappable says why a process cannot have more mappings, nil if it can.
+func (s *Scope) mappable(more int) error {
+	if s.mapped+more > maxMapped {
+		return stepErrorf("there are more than %d shared mappings", maxMapped)
+	}
+	return nil
+}
+
+// attach gives a process a mapping, unless it has the same already.
+func (s *Scope) attach(p *Process, m mapping) {
+	if m.path != "" {
+		e := event{op: ir.Write, path: m.path, file: m.file, unresolved: m.unresolved}
+		for i := range s.program.Gates {
+			if e.spoils(s.program.Gates[i]) {
+				m.spoils |= 1 << i
+			}
+		}
+	}
+	if !slices.Contains(p.mapped, m) {
+		p.mapped = append(p.mapped, m)
+		s.count(m, 1)
+	}
+}
+
+// detach takes mappings from a process: all, or but those that stay.
+func (s *Scope) detach(p *Process, all bool) {
+	var kept []mapping
+	for _, m := range p.mapped {
+		if m.stays && !all {
+			kept = append(kept, m)
+		} else {
+			s.count(m, -1)
+		}
+	}
+	p.mapped = kept
+}
+
+// inherit gives a child the mappings of its parent.
+func (s *Scope) inherit(p *Process) {
+	p.mapped = slices.Clone(p.mapped)
+	for _, m := range p.mapped {
+		s.count(m, 1)
+	}
+}
+
+// count keeps the numbers of mappings, of all and by the gate that they keep stale.
+func (s *Scope) count(m mapping, by int) {
+	s.mapped += by
+	for set := m.spoils; set != 0; set &= set - 1 {
+		s.spoiling[bits.TrailingZeros64(set)] += by
+	}
 }
 
 // gain is what a flow brings. "No file, endpoint or channel carries" an integrity
@@ -38,7 +104,7 @@ func (s *Scope) carried(p *Process) uint64 { return p.Labels &^ s.integrity }
 // settle lets labels move through shared memory until nothing changes: what one
 // process of it gains, the memory and all others that share it gain.
 func (s *Scope) settle() {
-	for changed := true; changed; {
+	for changed := s.mapped > 0; changed; {
 		changed = false
 		for _, p := range s.processes {
 			for _, m := range p.mapped {
@@ -68,12 +134,16 @@ func (s *Scope) pipe(p *Process, op, name string) {
 }
 
 // share is memory without a name: memfd, shm, SysV.
-func (s *Scope) share(p *Process, name string) {
+func (s *Scope) share(p *Process, name string) error {
+	if err := s.mappable(1); err != nil {
+		return err
+	}
 	if s.shared[name] == nil {
 		s.shared[name] = &file{}
 	}
-	p.mapped = append(p.mapped, mapping{file: s.shared[name]})
+	s.attach(p, mapping{file: s.shared[name]})
 	s.settle()
+	return nil
 }
 
 // debug is ptrace, process_vm_readv, process_vm_writev and /proc/PID/mem. "Nothing
@@ -95,7 +165,8 @@ func (s *Scope) debug(p *Process, op string, q *Process) *operation {
 			s.tamper(q)
 			q.tracer = p
 			both := mapping{file: &file{}, stays: true}
-			p.mapped, q.mapped = append(p.mapped, both), append(q.mapped, both)
+			s.attach(p, both)
+			s.attach(q, both)
 		}
 	}
 	return o

@@ -69,7 +69,7 @@ func (e *event) named(p ir.Pattern, by names) bool {
 // alias returns another name of the event's file that a pattern names, "" if none does:
 // "by any path, link or descriptor".
 func (t *tree) alias(e *event, p ir.Pattern) (name string) {
-	if e.file == nil || e.unresolved || e.moved != "" {
+	if e.file == nil || !e.file.linked || e.unresolved || e.moved != "" {
 		return ""
 	}
 	for other, f := range t.names {

@@ -14,6 +14,7 @@ type file struct {
 	labels   uint64
 	modified bool // its contents were written inside the scope
 	named    bool // it got a name inside the scope
+	linked   bool // it got a second one
 	kind     fileKind
 	number   int // 0: it does not exist yet
 }
@@ -35,6 +36,8 @@ type tree struct {
 	gone  map[string]bool   // names that went away, and all below them
 	moved map[string]bool   // names that were given inside, with all below them
 	count int
+	// inside counts the names below each directory that the trace has used.
+	inside map[string]int
 	// unused are the files of names that exist and that nothing has happened to.
 	unused map[string]*file
 	// Of files that the trace has not named: what they count as when it was lost
@@ -46,7 +49,7 @@ type tree struct {
 func newTree() *tree {
 	return &tree{
 		names: map[string]*file{}, links: map[string]string{}, gone: map[string]bool{}, moved: map[string]bool{},
-		unused: map[string]*file{},
+		unused: map[string]*file{}, inside: map[string]int{},
 	}
 }
 
@@ -121,28 +124,52 @@ func (t *tree) saturate(labels uint64) {
 }
 
 func (t *tree) remove(name string) {
-	delete(t.names, name)
-	delete(t.links, name)
+	t.forget(name)
 	t.gone[name] = true
 }
 
 // used tells whether the trace has used a name, and it is still there.
 func (t *tree) used(name string) bool { return t.names[name] != nil || t.links[name] != "" }
 
-// parent tells whether a name that was used is under a directory.
-func (t *tree) parent(dir string) bool {
-	for name := range t.names {
-		if name != dir && below(name, dir) {
-			return true
-		}
+// give gives a file a name, and link a symbolic link one with its target.
+func (t *tree) give(name string, f *file) {
+	if t.names[name] == nil {
+		t.within(name, 1)
 	}
-	for name := range t.links {
-		if name != dir && below(name, dir) {
-			return true
-		}
-	}
-	return false
+	t.names[name] = f
 }
+
+func (t *tree) link(name, target string) {
+	if t.links[name] == "" {
+		t.within(name, 1)
+	}
+	t.links[name] = target
+}
+
+// forget takes a name from whatever has it.
+func (t *tree) forget(name string) {
+	if t.names[name] != nil {
+		t.within(name, -1)
+	}
+	if t.links[name] != "" {
+		t.within(name, -1)
+	}
+	delete(t.names, name)
+	delete(t.links, name)
+}
+
+func (t *tree) within(name string, by int) {
+	if name == "/" {
+		return
+	}
+	above(path.Dir(name), func(dir string) bool {
+		t.inside[dir] += by
+		return false
+	})
+}
+
+// parent tells whether a name that was used is under a directory.
+func (t *tree) parent(dir string) bool { return t.inside[dir] > 0 }
 
 // isDirectory tells whether moving a name may move names below it. What a trace
 // has not shown to be a file can be a directory.
@@ -167,13 +194,21 @@ func (t *tree) move(from, to string) {
 		if below(name, from) {
 			f.named = true
 			moved[to+name[len(from):]] = f
-			delete(t.names, name)
 		}
 	}
 	for name, target := range t.links {
 		if below(name, from) {
 			links[to+name[len(from):]] = target
-			delete(t.links, name)
+		}
+	}
+	for name := range t.names {
+		if below(name, from) {
+			t.forget(name)
+		}
+	}
+	for name := range t.links {
+		if below(name, from) {
+			t.forget(name)
 		}
 	}
 	maps.DeleteFunc(t.unused, func(name string, _ *file) bool { return below(name, from) || below(name, to) })
@@ -181,10 +216,10 @@ func (t *tree) move(from, to string) {
 	relocate(t.moved, from, to)
 	t.moved[to] = true
 	for name, f := range moved {
-		t.names[name] = f
+		t.give(name, f)
 	}
 	for name, target := range links {
-		t.links[name] = target
+		t.link(name, target)
 	}
 }
 

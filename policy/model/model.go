@@ -32,6 +32,8 @@ type Scope struct {
 	pipes     map[string]*channel
 	shared    map[string]*file // memory that processes share, without a name
 	gates     []gate
+	spoiling  []int // by gate: how many mappings keep it stale
+	mapped    int   // mappings of all processes
 	requests  []*request
 	answers   map[string]*answer
 }
@@ -83,7 +85,8 @@ func (g *gate) fresh() bool {
 func New(p *ir.Program) *Scope {
 	s := &Scope{
 		program: p, processes: map[string]*Process{}, files: newTree(), endpoints: map[string]*channel{},
-		pipes: map[string]*channel{}, shared: map[string]*file{}, gates: make([]gate, len(p.Gates)), answers: map[string]*answer{},
+		pipes: map[string]*channel{}, shared: map[string]*file{}, gates: make([]gate, len(p.Gates)),
+		spoiling: make([]int, len(p.Gates)), answers: map[string]*answer{},
 	}
 	for i, l := range p.Labels {
 		if l.Integrity {
@@ -115,9 +118,13 @@ func (s *Scope) fork(p *Process, name string) error {
 	if s.processes[name] != nil {
 		return stepErrorf("there is a process %q already", name)
 	}
+	if err := s.mappable(len(p.mapped)); err != nil {
+		return err
+	}
 	c := *p
 	c.Name, c.pending, c.image.armed = name, nil, nil
-	c.mapped, c.open, c.env = slices.Clone(p.mapped), maps.Clone(p.open), maps.Clone(p.env)
+	c.open, c.env = maps.Clone(p.open), maps.Clone(p.env)
+	s.inherit(&c)
 	s.processes[name] = &c
 	return nil
 }
@@ -142,7 +149,8 @@ func (s *Scope) exit(p *Process, status int, normal bool) {
 	if p.held != nil {
 		s.close(p.held)
 	}
-	p.pending, p.mapped, p.open, p.ended = nil, nil, nil, true
+	s.detach(p, true)
+	p.pending, p.open, p.ended = nil, nil, true
 }
 
 // Restart is the end of all processes, with what only they had; "file labels,
@@ -177,25 +185,9 @@ func (s *Scope) ordinary() uint64 {
 	return (1<<len(s.program.Labels) - 1) &^ s.integrity
 }
 
-// Fresh tells whether an `after` condition holds, by its index in the program. "A live shared writable mapping
-// of a file keeps gates that it invalidates stale."
-func (s *Scope) Fresh(i int) bool {
-	if !s.gates[i].fresh() {
-		return false
-	}
-	for _, p := range s.processes {
-		for _, m := range p.mapped {
-			if m.path == "" {
-				continue
-			}
-			e := event{op: ir.Write, path: m.path, file: m.file, unresolved: m.unresolved}
-			if e.spoils(s.program.Gates[i]) {
-				return false
-			}
-		}
-	}
-	return true
-}
+// Fresh tells whether an `after` condition holds, by its index in the program. "A live
+// shared writable mapping of a file keeps gates that it invalidates stale."
+func (s *Scope) Fresh(i int) bool { return s.gates[i].fresh() && s.spoiling[i] == 0 }
 
 // LabelNames spells a set of labels.
 func (s *Scope) LabelNames(set uint64) string {

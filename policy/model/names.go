@@ -48,11 +48,11 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	}
 	y.file = x.file
 	o := &operation{subject: p, events: []*event{x.event(ir.Write), y.event(ir.Write)}, effect: func() {
-		x.file.named, x.file.kind = true, regular
+		x.file.named, x.file.linked, x.file.kind = true, true, regular
 		x.keep()
 		y.put()
 		if target := s.files.links[x.name]; target != "" {
-			s.files.links[y.name] = target
+			s.files.link(y.name, target)
 		}
 	}}
 	return o.of(x, y), nil
@@ -67,7 +67,8 @@ func (s *Scope) symlink(p *Process, target, object string) (*operation, error) {
 	e := x.event(ir.Write)
 	e.file = &file{}
 	o := &operation{subject: p, events: []*event{e}, effect: func() {
-		s.files.links[x.name], s.files.unused[x.name] = target, s.files.number(e.file) // an inode of its own
+		s.files.link(x.name, target)
+		s.files.unused[x.name] = s.files.number(e.file) // an inode of its own
 	}}
 	return o.of(x), x.isFree()
 }

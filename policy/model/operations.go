@@ -4,7 +4,6 @@ package model
 
 import (
 	"path"
-	"slices"
 
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -38,7 +37,7 @@ func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
 			x.file.kind = regular
 		}
 		p.setup, p.image, p.pending = false, image{}, nil
-		p.mapped = slices.DeleteFunc(p.mapped, func(m mapping) bool { return !m.stays })
+		s.detach(p, false)
 		for _, e := range o.events {
 			s.gain(p, e.in)
 		}

@@ -66,7 +66,7 @@ func (x place) isFree() error {
 // put gives the file its name for good.
 func (x place) put() {
 	if x.known {
-		x.tree.names[x.name] = x.tree.number(x.file)
+		x.tree.give(x.name, x.tree.number(x.file))
 		delete(x.tree.unused, x.name)
 	}
 }

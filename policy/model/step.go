@@ -62,7 +62,7 @@ func (s *Scope) happen(p *Process, op string, args []string) error {
 	case "pipe", "pipewrite", "piperead":
 		s.pipe(p, op, args[0])
 	case "shm":
-		s.share(p, args[0])
+		return s.share(p, args[0])
 	case "fdpass":
 		q, err := s.other(p, args[1])
 		if err != nil {
@@ -108,6 +108,9 @@ func (s *Scope) operation(p *Process, op string, args []string) (*operation, err
 		return s.through(p, op, args[0])
 	case "ptrace", "memread", "memwrite":
 		q, err := s.other(p, args[0])
+		if err == nil && op == "ptrace" {
+			err = s.mappable(2)
+		}
 		if err != nil {
 			return nil, err
 		}
