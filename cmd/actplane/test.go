@@ -52,6 +52,7 @@ type tested struct {
 	test    *model.Case
 	invalid error // the policy cannot be read or has errors, or the trace makes no sense
 	failure *model.Failure
+	doubts  []model.Doubt
 	took    time.Duration
 }
 
@@ -173,7 +174,7 @@ func (r *testRunner) run(file string, test *model.Case) tested {
 	} else if f := model.Run(program, test); f != nil && f.Err != nil {
 		out.invalid = fmt.Errorf("%s:%d: %s: %w", out.file, test.Steps[f.Step].Line, test.Steps[f.Step].Text, f.Err)
 	} else {
-		out.failure = f
+		out.failure, out.doubts = f, model.Doubts(program, test)
 	}
 	out.took = time.Since(start)
 	return out
@@ -266,6 +267,9 @@ func (r *testRunner) report() error {
 	}
 	n := map[string]int{}
 	for _, t := range r.results {
+		for _, d := range t.doubts {
+			tell(fmt.Errorf("%s:%d: note: %s: %s", t.file, t.test.Steps[d.Step].Line, t.test.Steps[d.Step].Text, d.Text))
+		}
 		word, line, more := "passed", t.test.Line, ""
 		switch {
 		case t.invalid != nil:

@@ -67,6 +67,9 @@ func account(p *ir.Program, c *Case, failed int, got Decision) (notes []string) 
 	if got.Clause != nil {
 		notes = append(notes, h.led(got.Clause, o)...)
 	}
+	if text := s.doubt(step.Words); text != "" {
+		notes = append(notes, text)
+	}
 	if step.Verdict != "ok" {
 		notes = append(notes, h.missed(step.Rule, got, o)...)
 		if note := shellNote(step.Words); note != "" {

@@ -73,6 +73,9 @@ func Explain(p *ir.Program, steps []Step, labels uint64) ([]Trace, error) {
 					t.Notes = append(t.Notes, h.led(c.Clause, o)...)
 				}
 			}
+			if text := s.doubt(words); text != "" {
+				t.Notes = append(t.Notes, text)
+			}
 			t.Notes = unique(t.Notes)
 		}
 		d, err := s.Do(words)
