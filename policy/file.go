@@ -215,6 +215,11 @@ func (r *reader) workspace(n *yaml.Node) string {
 	if !ok {
 		return ""
 	}
+	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 { // by an escape of YAML
+		c, _ := utf8.DecodeRuneInString(s[i:])
+		r.report(diag.ControlChar, n, "the character %U is not allowed", c)
+		return "/"
+	}
 	if !path.IsAbs(s) {
 		d := r.report(diag.BadWorkspace, n, "workspace \"%s\" is no absolute path", s)
 		if d.Hint = "write the path in the container, such as /workspace"; strings.HasPrefix(s, "~") || strings.Contains(s, "$") {

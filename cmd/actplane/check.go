@@ -21,10 +21,12 @@ func checkCommand() *cli.Command {
 		Usage:     "check policy files",
 		ArgsUsage: "FILE…",
 		Description: "Compiles each file by itself and reports everything that is wrong with it, and warns of\n" +
-			"what this version's engine cannot enforce: it refuses a container with such a policy. A FILE\n" +
-			"that is called - is standard input. The exit status is 0 when all files are valid, 1 when one\n" +
-			"is not, 2 for a wrong command line and 3 when a file cannot be read.",
+			"what this version's engine cannot enforce: it refuses a container with such a policy. For\n" +
+			"policies that containers of this version are to start with, in CI, use --enforce. A FILE that\n" +
+			"is called - is standard input. The exit status is 0 when all files are valid, 1 when one is\n" +
+			"not, 2 for a wrong command line and 3 when a file cannot be read.",
 		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "enforce", Usage: "let fail what this version's engine cannot enforce (P501)"},
 			&cli.BoolFlag{Name: "strict", Usage: "let warnings fail too, and what cannot be enforced"},
 			&cli.BoolFlag{Name: "codes", Usage: "list the codes of all that can be reported, and read no file"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of what is reported: text or json"},
@@ -59,6 +61,11 @@ type checked struct {
 	diags  diag.List
 }
 
+// fails tells whether the file is not as it should be: strictly, nothing may be said of it.
+func (r *checked) fails(strict bool) bool {
+	return r.diags.Errors() > 0 || strict && len(r.diags) > 0
+}
+
 func check(c *cli.Context) error {
 	format := c.String("format")
 	if format != "text" && format != "json" {
@@ -81,7 +88,7 @@ func check(c *cli.Context) error {
 		return err
 	}
 	for _, name := range c.Args().Slice() {
-		r, err := checkFile(c, name, policy.Options{Workspace: c.String("workspace")}, c.Bool("strict"))
+		r, err := checkFile(c, name, policy.Options{Workspace: c.String("workspace")}, c.Bool("strict") || c.Bool("enforce"))
 		if err != nil {
 			return err
 		}
@@ -91,20 +98,20 @@ func check(c *cli.Context) error {
 		return environmentError("print diagnostics: %v", err)
 	}
 	for _, r := range results {
-		if r.policy == nil || c.Bool("strict") && len(r.diags) > 0 {
+		if r.fails(c.Bool("strict")) {
 			return &failure{code: exitDiagnostics}
 		}
 	}
 	return nil
 }
 
-func checkFile(c *cli.Context, name string, opts policy.Options, strict bool) (checked, error) {
+func checkFile(c *cli.Context, name string, opts policy.Options, enforce bool) (checked, error) {
 	p, diags, err := compileFile(c, name, opts)
 	if err != nil || p == nil {
 		return checked{name: inputName(name), diags: diags}, err
 	}
 	// What one line says about the language comes before what it says about engines.
-	return checked{name: inputName(name), policy: p, diags: slices.Concat(p.Warnings, notEnforced(p.Unenforced, strict)).Tidy()}, nil
+	return checked{name: inputName(name), policy: p, diags: slices.Concat(p.Warnings, notEnforced(p.Unenforced, enforce)).Tidy()}, nil
 }
 
 // compileFile reads and compiles a file; without a policy it has errors.
@@ -125,11 +132,11 @@ func compileFile(c *cli.Context, name string, opts policy.Options) (*policy.Poli
 	return p, nil, nil
 }
 
-// notEnforced says what enforcement would refuse, as a warning or strictly.
-func notEnforced(list diag.List, strict bool) diag.List {
+// notEnforced says what enforcement would refuse: as errors where it is to be enforced.
+func notEnforced(list diag.List, enforce bool) diag.List {
 	out := slices.Clone(list)
 	for i := range out {
-		if !strict {
+		if !enforce {
 			out[i].Severity = diag.Warning
 		}
 		out[i].Message = strings.Replace(out[i].Message, "not supported by this version: ", "not enforced by this version's engine: ", 1)
@@ -154,7 +161,7 @@ func printChecked(c *cli.Context, results []checked, format string) error {
 		if err := r.diags.WriteText(c.App.ErrWriter); err != nil {
 			return err
 		}
-		if r.policy == nil || c.Bool("strict") && len(r.diags) > 0 {
+		if r.fails(c.Bool("strict")) {
 			continue
 		}
 		verdict := "ok"

@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"unicode"
 
@@ -68,10 +69,27 @@ func misleadingAddress(text string) (message, hint string) {
 	switch {
 	case host == "0.0.0.0", text == "::", strings.HasPrefix(text, "[::]"):
 		return "this is one address alone, and no network", "for every endpoint write any, for every IPv4 address \"0.0.0.0/0\""
+	case portInAddress(text) != "":
+		return "this is an IPv6 address without a port", fmt.Sprintf("write %q for the port, or %q for the address", portInAddress(text), "["+text+"]")
 	case len(host) > 1 && host[0] == '*' && host[1] != '.' && strings.Contains(host, ".") && !strings.ContainsAny(host[1:], "*?[{"):
 		return "this matches other domains too, whose names end alike", "write \"*." + host[1:] + "\" for its hosts, and \"" + host[1:] + "\" for itself"
 	}
 	return lookAlike(text)
+}
+
+// portInAddress returns an IPv6 address without brackets with its last part as a port,
+// where it looks like one: ::1:80. "" for others.
+func portInAddress(text string) string {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 || len(text)-i < 3 || strings.Trim(text[i+1:], "0123456789") != "" {
+		return ""
+	}
+	whole, err := netip.ParseAddr(text)
+	address, short := netip.ParseAddr(text[:i])
+	if err != nil || short != nil || !whole.Is6() || !address.Is6() {
+		return ""
+	}
+	return "[" + text[:i] + "]" + text[i:]
 }
 
 // halfNetworks warns of clauses about all addresses of one family where their rule

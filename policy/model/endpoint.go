@@ -40,6 +40,9 @@ func parseEndpoint(text string) (endpoint, error) {
 	if host = strings.ToLower(strings.TrimSuffix(host, ".")); host == "localhost" {
 		return endpoint{key: text, addr: netip.AddrFrom4([4]byte{127, 0, 0, 1}), port: int(n)}, nil // as in patterns
 	}
+	if pattern.EndsInNumber(host) {
+		return endpoint{}, stepErrorf("%q is no host name, and no address in the usual form", host)
+	}
 	return endpoint{key: text, host: host, port: int(n)}, nil
 }
 

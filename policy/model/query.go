@@ -63,7 +63,7 @@ func (s *Scope) queried(q *Query) (*event, error) {
 		}
 		return e, err
 	}
-	if err := checkWord(q.Op.String(), 'p', q.Object); err != nil && !q.Unresolved {
+	if err := checkStep([]string{someone, q.Op.String(), q.Object}); err != nil && !q.Unresolved {
 		return nil, err
 	}
 	e := &event{op: q.Op, path: path.Clean(q.Object), file: &file{modified: q.Modified}, unresolved: q.Unresolved, mapped: q.Mapped, argv: q.Argv}

@@ -107,7 +107,7 @@ func TestParseEvent(t *testing.T) {
 		`write "a`:                            `! "a: this word in quotes does not end, or has an escape that is none`,
 		`read ""`:                             `! "" is no path`,
 		"exec git \"block\" no-push ok":       `process exec /usr/bin/git "block" no-push`,
-		"read \"/a\\x00b\"":                   `! "/a\x00b" is no path`,
+		"read \"/a\\x00b\"":                   `! "/a\x00b" has a NUL: no path, argument or host has one`,
 		"send [2606:4700::1111]:443/udp kill": "process send [2606:4700::1111]:443/udp",
 	} {
 		step, err := model.ParseEvent(line, "/w")

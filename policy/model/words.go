@@ -313,6 +313,11 @@ func checkStep(words []string) error {
 	} else if len(args) < n || len(args) > n && !strings.HasSuffix(want, "*") {
 		return stepErrorf("%s takes %d after it, and has %d", op, n, len(args))
 	}
+	for _, word := range args { // only an abstract name can have one
+		if strings.ContainsRune(word, 0) && !strings.HasPrefix(word, "unix:@") {
+			return stepErrorf("%q has a NUL: no path, argument or host has one", word)
+		}
+	}
 	for i := range n {
 		if err := checkWord(op, want[i], args[i]); err != nil {
 			return err
@@ -349,7 +354,7 @@ func operationNames() []string {
 func checkWord(op string, kind byte, text string) error {
 	switch kind {
 	case 'p':
-		if !path.IsAbs(text) || strings.ContainsRune(text, 0) {
+		if !path.IsAbs(text) {
 			return stepErrorf("%q is no path", text)
 		}
 	case 'e':

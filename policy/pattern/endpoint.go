@@ -320,6 +320,13 @@ func hostName(host string) (string, [][]Elem, error) {
 	if host == "" || strings.HasPrefix(host, ".") || dots {
 		return "", nil, errorf(BadAddress, `for all hosts of a domain write "*.DOMAIN"`, "the host name %q has an empty part", host)
 	}
+	if EndsInNumber(host) {
+		hint := "an address has four numbers from 0 to 255"
+		if a, ok := oldForm(host); ok {
+			hint = "write " + strconv.Quote(a.String())
+		}
+		return "", nil, errorf(BadAddress, hint, "%q is no host name, and no address in the usual form", host)
+	}
 	globs, err := Glob(host, Token)
 	return host, globs, err
 }
