@@ -4,6 +4,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -198,7 +199,48 @@ func (w *world) apart(from, to string) *difference {
 			}
 		}
 	}
+	if len(w.img.More) == 0 {
+		if m := d.moves(); !maps.Equal(m, listed(w.img.Moved(from, to))) {
+			panic(fmt.Sprintf("rename %s %s: the image says %v, its automaton %v", from, to, w.img.Moved(from, to), m))
+		}
+	}
 	return d
+}
+
+// moves is the difference as an image lists it.
+func (d *difference) moves() map[dfa.Move]bool {
+	out := map[dfa.Move]bool{}
+	for _, op := range []ir.Op{ir.Write, ir.Unlink} {
+		for i := range d.clauses[op] {
+			out[dfa.Move{Kind: dfa.MoveClause, Index: int(i), Op: op}] = true
+		}
+		for i := range d.allows[op] {
+			out[dfa.Move{Kind: dfa.MoveAllow, Index: int(i), Op: op}] = true
+		}
+	}
+	for i := range d.protects {
+		out[dfa.Move{Kind: dfa.MoveProtect, Index: int(i), Op: ir.Write}] = true
+	}
+	if d.sources {
+		out[dfa.Move{Kind: dfa.MoveSource, Op: ir.Write}] = true
+	}
+	return out
+}
+
+// listed is the same of an image: gates may be listed by operation, and are compared
+// by what the trace then says.
+func listed(moves []dfa.Move) map[dfa.Move]bool {
+	out := map[dfa.Move]bool{}
+	for _, m := range moves {
+		m.Word, m.Mask = 0, 0
+		if m.Kind == dfa.MoveSource {
+			m.Index = 0
+		}
+		if m.Kind != dfa.MoveGate {
+			out[m] = true
+		}
+	}
+	return out
 }
 
 func (d *difference) compare(x, y *dfa.Row) {

@@ -61,6 +61,7 @@ func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
 		return nil, &LimitError{What: "automaton states", Figure: count, Limit: ir.MaxCompiledStates, automaton: true}
 	}
 	b.tables(r, block, count)
+	b.moves(r)
 	b.img.Idle = b.idle()
 	return b.img, nil
 }

@@ -83,6 +83,8 @@ type Image struct {
 	Defaults []Default
 	// Protects are what must not be changed.
 	Protects []Protect
+	// Moves is what the rename of a directory matters to.
+	Moves Moves
 	// ArgWords is the number of 64-bit words of an argv position set.
 	ArgWords int
 	// ArgStart has the bits of all first positions set.

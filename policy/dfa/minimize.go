@@ -2,6 +2,11 @@
 
 package dfa
 
+import (
+	"math"
+	"slices"
+)
+
 // partition is a division of the states into blocks that can be refined.
 type partition struct {
 	elems      []int32 // states, block by block
@@ -11,17 +16,20 @@ type partition struct {
 	marked     []int32 // how many of each block are marked: they come first
 }
 
-func newPartition(key []int32) *partition {
-	p := &partition{elems: make([]int32, len(key)), at: make([]int32, len(key)), block: make([]int32, len(key))}
-	number := map[int32]int32{}
+// fill puts states of equal keys, which are none below 0, in one block. What was
+// there goes; its memory is used again.
+func (p *partition) fill(key []int32) {
+	n := len(key)
+	p.elems, p.at, p.block = resize(p.elems, n), resize(p.at, n), resize(p.block, n)
+	p.first, p.end = p.first[:0], p.end[:0]
+	number := make([]int32, slices.Max(key)+1) // of the block, plus one
 	var sizes []int32
 	for s, k := range key {
-		b, ok := number[k]
-		if !ok {
-			b = int32(len(sizes))
-			number[k] = b
+		if number[k] == 0 {
 			sizes = append(sizes, 0)
+			number[k] = int32(len(sizes))
 		}
+		b := number[k] - 1
 		p.block[s] = b
 		sizes[b]++
 	}
@@ -36,9 +44,11 @@ func newPartition(key []int32) *partition {
 		p.at[s] = p.end[b]
 		p.end[b]++
 	}
-	p.marked = make([]int32, len(sizes))
-	return p
+	p.marked = resize(p.marked, len(sizes))
+	clear(p.marked)
 }
+
+func resize(s []int32, n int) []int32 { return slices.Grow(s[:0], n)[:n] }
 
 func (p *partition) largest() int {
 	best := 0
@@ -120,16 +130,27 @@ func invert(r *raw) *inverse {
 	return inv
 }
 
+func (inv *inverse) classes() int { return (len(inv.from) - 1) / inv.states }
+
 func (inv *inverse) list(class int, s int32) []int32 {
 	i := class*inv.states + int(s)
 	return inv.preds[inv.from[i]:inv.from[i+1]]
 }
 
 // minimize returns the block of each state and how many there are: states of
-// one block have one row and lead to one block by every byte. It is Hopcroft's
-// algorithm; a splitter is used with all classes at once.
+// one block have one row and lead to one block by every byte.
 func minimize(r *raw) (block []int32, count int) {
-	p, inv := newPartition(r.row), invert(r)
+	var p partition
+	p.fill(r.row)
+	p.refine(invert(r), math.MaxInt)
+	return p.block, len(p.first)
+}
+
+// refine splits blocks until the states of each lead to one block by every byte. It
+// is Hopcroft's algorithm; a splitter is used with all classes at once. It gives up
+// when it has followed more than BUDGET transitions, and returns how many it has
+// followed.
+func (p *partition) refine(inv *inverse, budget int) (steps int) {
 	var work, touched, splitter []int32
 	largest := p.largest()
 	for b := range p.first { // what the largest would split, the others do
@@ -137,15 +158,16 @@ func minimize(r *raw) (block []int32, count int) {
 			work = append(work, int32(b))
 		}
 	}
-	for len(work) > 0 {
+	for len(work) > 0 && steps <= budget {
 		b := work[len(work)-1]
 		work = work[:len(work)-1]
 		splitter = append(splitter[:0], p.elems[p.first[b]:p.end[b]]...)
-		for class := range r.bytes {
+		for class := range inv.classes() {
 			touched = touched[:0]
 			for _, s := range splitter {
 				for _, from := range inv.list(class, s) {
 					touched = p.moveToFront(from, touched)
+					steps++
 				}
 			}
 			for _, t := range touched {
@@ -157,5 +179,5 @@ func minimize(r *raw) (block []int32, count int) {
 			}
 		}
 	}
-	return p.block, len(p.first)
+	return steps
 }

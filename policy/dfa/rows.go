@@ -197,7 +197,9 @@ func (b *builder) sort(r *Row) {
 			c := &b.img.Clauses[i]
 			return c.always() && c.Effect != ir.Ask && !(ir.Op(op) == ir.Exec && c.Any)
 		}
-		if i := slices.IndexFunc(list, ends); i >= 0 {
+		// The rename of a directory is asked clause by clause, see Moves.
+		moves := ir.Op(op) == ir.Write || ir.Op(op) == ir.Unlink
+		if i := slices.IndexFunc(list, ends); i >= 0 && !moves {
 			list = list[:i+1]
 		}
 		r.Clauses[op] = list
