@@ -106,6 +106,8 @@ enum reason {
 	REASON_ARGS_UNREADABLE, /* argv could not be read when the program had been loaded */
 	REASON_EXEC_DEPTH,	/* more interpreters than MAX_EXEC_LEVELS */
 	REASON_DEFAULT,		/* a default: the clause is its number */
+	REASON_MOVED_SOURCE,	/* the rename of a directory that a file source names: the clause
+				 * is its label */
 };
 
 enum object_kind {
@@ -128,7 +130,9 @@ struct image {
 	__u32 arg_words; /* 0: no clause and no gate looks at argv */
 	__u32 fd_ops;	 /* bit set of operations that an open descriptor is asked about again */
 	__u32 marks;	 /* whether a program was changed matters to some gate or lineage */
-	__u32 pad;
+	__u32 kept_all;	 /* the row of all that is protected; 0: nothing is */
+	__u32 moves;	 /* the number of struct move */
+	__u32 move_words;
 	__u64 labels;		 /* labels that are kept of files */
 	__u64 integrity;	 /* labels that no flow carries */
 	__u64 defaults[NUM_OPS]; /* bit sets, the strictest first */
@@ -147,6 +151,8 @@ struct row {
 	__u32 exec_args;   /* some exec clause or gate here looks at argv */
 	__u32 default_ops; /* bit set: operations that have a default, the same in all rows */
 	__u32 modified;	   /* some clause here asks whether the file was modified */
+	__u32 kept;	   /* the row that has only what is protected here; 0: nothing is */
+	__u32 pad;
 	struct range clauses[NUM_OPS];
 	struct range allows[NUM_OPS];
 	struct range gates[NUM_OPS];
@@ -177,6 +183,30 @@ struct gate_ref {
 	__s16 exit; /* status to wait for, or -1 */
 	__u8 gate;
 	__u8 arm; /* else the event makes the gate stale */
+};
+
+/* See package dfa's Moves: what differs below two directories. In the order of its
+ * kinds. */
+enum move_kind {
+	MOVE_CLAUSE,
+	MOVE_SOURCE,
+	MOVE_PROTECT, /* the index is that of a clause */
+	MOVE_ALLOW,
+	MOVE_GATE,
+};
+
+struct move {
+	__u64 mask;
+	__u32 word;
+	__u32 index; /* of the clause, label or gate */
+	__u32 kind;
+	__u32 op;
+};
+
+/* What an automaton's state says of the path that leads to it. */
+struct state {
+	__u16 row;
+	__u16 directory; /* whose path and a / it is; 0: none's */
 };
 
 struct arg_set {
@@ -258,7 +288,8 @@ struct file_owners {
 
 struct file_state {
 	__u64 labels;
-	__u64 flags;
+	__u32 flags;
+	__u32 kept; /* the row of what protects it, under whatever name; of the scope's image */
 };
 
 /* Host-wide state that outlives the daemon. */
@@ -312,7 +343,7 @@ enum limits {
 	LIMIT_SCRATCHES_PER_CPU = SCRATCHES_PER_CPU,
 };
 
-_Static_assert(sizeof(struct row) == 304, "row");
+_Static_assert(sizeof(struct row) == 312, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");

@@ -38,7 +38,8 @@ type CheckerFileOwners struct {
 type CheckerFileState struct {
 	_      structs.HostLayout
 	Labels uint64
-	Flags  uint64
+	Flags  uint32
+	Kept   uint32
 }
 
 type CheckerHost struct {
@@ -58,7 +59,9 @@ type CheckerImage struct {
 	ArgWords       uint32
 	FdOps          uint32
 	Marks          uint32
-	Pad            uint32
+	KeptAll        uint32
+	Moves          uint32
+	MoveWords      uint32
 	_              [4]byte
 	Labels         uint64
 	Integrity      uint64
@@ -210,40 +213,44 @@ type CheckerThread struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	CheckerMapCandidates       = "candidates"
-	CheckerMapClauses          = "clauses"
-	CheckerMapDfaLarge         = "dfa_large"
-	CheckerMapDfaSmall         = "dfa_small"
-	CheckerMapFiles            = "files"
-	CheckerMapFilesByScope     = "files_by_scope"
-	CheckerMapGateRefs         = "gate_refs"
-	CheckerMapHosts            = "hosts"
-	CheckerMapImages           = "images"
-	CheckerMapOutputs          = "outputs"
-	CheckerMapOwnOutputs       = "own_outputs"
-	CheckerMapOwnScratches     = "own_scratches"
-	CheckerMapOwnersByFile     = "owners_by_file"
-	CheckerMapProcesses        = "processes"
-	CheckerMapQueries          = "queries"
-	CheckerMapRecords          = "records"
-	CheckerMapRows             = "rows"
-	CheckerMapScopes           = "scopes"
-	CheckerMapScopesByCgroup   = "scopes_by_cgroup"
-	CheckerMapScratches        = "scratches"
-	CheckerMapStateRows        = "state_rows"
-	CheckerMapThreads          = "threads"
-	CheckerMapTokens           = "tokens"
-	CheckerProgCheckDecide     = "check_decide"
-	CheckerProgCheckRow        = "check_row"
-	CheckerVarTypeOfCandidates = "type_of_candidates"
-	CheckerVarTypeOfClauses    = "type_of_clauses"
-	CheckerVarTypeOfDfaLarge   = "type_of_dfa_large"
-	CheckerVarTypeOfDfaSmall   = "type_of_dfa_small"
-	CheckerVarTypeOfGateRefs   = "type_of_gate_refs"
-	CheckerVarTypeOfQuery      = "type_of_query"
-	CheckerVarTypeOfRows       = "type_of_rows"
-	CheckerVarTypeOfStateRows  = "type_of_state_rows"
-	CheckerVarTypeOfTokens     = "type_of_tokens"
+	CheckerMapCandidates        = "candidates"
+	CheckerMapClauses           = "clauses"
+	CheckerMapDfaLarge          = "dfa_large"
+	CheckerMapDfaSmall          = "dfa_small"
+	CheckerMapFiles             = "files"
+	CheckerMapFilesByScope      = "files_by_scope"
+	CheckerMapGateRefs          = "gate_refs"
+	CheckerMapHosts             = "hosts"
+	CheckerMapImages            = "images"
+	CheckerMapMoveClasses       = "move_classes"
+	CheckerMapMoves             = "moves"
+	CheckerMapOutputs           = "outputs"
+	CheckerMapOwnOutputs        = "own_outputs"
+	CheckerMapOwnScratches      = "own_scratches"
+	CheckerMapOwnersByFile      = "owners_by_file"
+	CheckerMapProcesses         = "processes"
+	CheckerMapQueries           = "queries"
+	CheckerMapRecords           = "records"
+	CheckerMapRows              = "rows"
+	CheckerMapScopes            = "scopes"
+	CheckerMapScopesByCgroup    = "scopes_by_cgroup"
+	CheckerMapScratches         = "scratches"
+	CheckerMapStates            = "states"
+	CheckerMapThreads           = "threads"
+	CheckerMapTokens            = "tokens"
+	CheckerProgCheckDecide      = "check_decide"
+	CheckerProgCheckRow         = "check_row"
+	CheckerVarTypeOfCandidates  = "type_of_candidates"
+	CheckerVarTypeOfClauses     = "type_of_clauses"
+	CheckerVarTypeOfDfaLarge    = "type_of_dfa_large"
+	CheckerVarTypeOfDfaSmall    = "type_of_dfa_small"
+	CheckerVarTypeOfGateRefs    = "type_of_gate_refs"
+	CheckerVarTypeOfMoveClasses = "type_of_move_classes"
+	CheckerVarTypeOfMoves       = "type_of_moves"
+	CheckerVarTypeOfQuery       = "type_of_query"
+	CheckerVarTypeOfRows        = "type_of_rows"
+	CheckerVarTypeOfStates      = "type_of_states"
+	CheckerVarTypeOfTokens      = "type_of_tokens"
 )
 
 // LoadChecker returns the embedded CollectionSpec for Checker.
@@ -305,6 +312,8 @@ type CheckerMapSpecs struct {
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
+	Moves          *ebpf.MapSpec `ebpf:"moves"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
 	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
@@ -316,7 +325,7 @@ type CheckerMapSpecs struct {
 	Scopes         *ebpf.MapSpec `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.MapSpec `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	StateRows      *ebpf.MapSpec `ebpf:"state_rows"`
+	States         *ebpf.MapSpec `ebpf:"states"`
 	Threads        *ebpf.MapSpec `ebpf:"threads"`
 	Tokens         *ebpf.MapSpec `ebpf:"tokens"`
 }
@@ -325,15 +334,17 @@ type CheckerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type CheckerVariableSpecs struct {
-	TypeOfCandidates *ebpf.VariableSpec `ebpf:"type_of_candidates"`
-	TypeOfClauses    *ebpf.VariableSpec `ebpf:"type_of_clauses"`
-	TypeOfDfaLarge   *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
-	TypeOfDfaSmall   *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
-	TypeOfGateRefs   *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
-	TypeOfQuery      *ebpf.VariableSpec `ebpf:"type_of_query"`
-	TypeOfRows       *ebpf.VariableSpec `ebpf:"type_of_rows"`
-	TypeOfStateRows  *ebpf.VariableSpec `ebpf:"type_of_state_rows"`
-	TypeOfTokens     *ebpf.VariableSpec `ebpf:"type_of_tokens"`
+	TypeOfCandidates  *ebpf.VariableSpec `ebpf:"type_of_candidates"`
+	TypeOfClauses     *ebpf.VariableSpec `ebpf:"type_of_clauses"`
+	TypeOfDfaLarge    *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
+	TypeOfDfaSmall    *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
+	TypeOfGateRefs    *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
+	TypeOfMoveClasses *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
+	TypeOfMoves       *ebpf.VariableSpec `ebpf:"type_of_moves"`
+	TypeOfQuery       *ebpf.VariableSpec `ebpf:"type_of_query"`
+	TypeOfRows        *ebpf.VariableSpec `ebpf:"type_of_rows"`
+	TypeOfStates      *ebpf.VariableSpec `ebpf:"type_of_states"`
+	TypeOfTokens      *ebpf.VariableSpec `ebpf:"type_of_tokens"`
 }
 
 // CheckerObjects contains all objects after they have been loaded into the kernel.
@@ -365,6 +376,8 @@ type CheckerMaps struct {
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
+	Moves          *ebpf.Map `ebpf:"moves"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
 	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
@@ -376,7 +389,7 @@ type CheckerMaps struct {
 	Scopes         *ebpf.Map `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.Map `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	StateRows      *ebpf.Map `ebpf:"state_rows"`
+	States         *ebpf.Map `ebpf:"states"`
 	Threads        *ebpf.Map `ebpf:"threads"`
 	Tokens         *ebpf.Map `ebpf:"tokens"`
 }
@@ -392,6 +405,8 @@ func (m *CheckerMaps) Close() error {
 		m.GateRefs,
 		m.Hosts,
 		m.Images,
+		m.MoveClasses,
+		m.Moves,
 		m.Outputs,
 		m.OwnOutputs,
 		m.OwnScratches,
@@ -403,7 +418,7 @@ func (m *CheckerMaps) Close() error {
 		m.Scopes,
 		m.ScopesByCgroup,
 		m.Scratches,
-		m.StateRows,
+		m.States,
 		m.Threads,
 		m.Tokens,
 	)
@@ -413,15 +428,17 @@ func (m *CheckerMaps) Close() error {
 //
 // It can be passed to LoadCheckerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CheckerVariables struct {
-	TypeOfCandidates *ebpf.Variable `ebpf:"type_of_candidates"`
-	TypeOfClauses    *ebpf.Variable `ebpf:"type_of_clauses"`
-	TypeOfDfaLarge   *ebpf.Variable `ebpf:"type_of_dfa_large"`
-	TypeOfDfaSmall   *ebpf.Variable `ebpf:"type_of_dfa_small"`
-	TypeOfGateRefs   *ebpf.Variable `ebpf:"type_of_gate_refs"`
-	TypeOfQuery      *ebpf.Variable `ebpf:"type_of_query"`
-	TypeOfRows       *ebpf.Variable `ebpf:"type_of_rows"`
-	TypeOfStateRows  *ebpf.Variable `ebpf:"type_of_state_rows"`
-	TypeOfTokens     *ebpf.Variable `ebpf:"type_of_tokens"`
+	TypeOfCandidates  *ebpf.Variable `ebpf:"type_of_candidates"`
+	TypeOfClauses     *ebpf.Variable `ebpf:"type_of_clauses"`
+	TypeOfDfaLarge    *ebpf.Variable `ebpf:"type_of_dfa_large"`
+	TypeOfDfaSmall    *ebpf.Variable `ebpf:"type_of_dfa_small"`
+	TypeOfGateRefs    *ebpf.Variable `ebpf:"type_of_gate_refs"`
+	TypeOfMoveClasses *ebpf.Variable `ebpf:"type_of_move_classes"`
+	TypeOfMoves       *ebpf.Variable `ebpf:"type_of_moves"`
+	TypeOfQuery       *ebpf.Variable `ebpf:"type_of_query"`
+	TypeOfRows        *ebpf.Variable `ebpf:"type_of_rows"`
+	TypeOfStates      *ebpf.Variable `ebpf:"type_of_states"`
+	TypeOfTokens      *ebpf.Variable `ebpf:"type_of_tokens"`
 }
 
 // CheckerPrograms contains all programs after they have been loaded into the kernel.

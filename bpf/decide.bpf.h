@@ -22,6 +22,8 @@ enum args_mode {
  * nothing, so that defaults are left to the path. */
 #define BY_NAME 0x100
 
+#define BIT(op) (1U << (op))
+
 struct decision {
 	u64 labels, lineage, targets;
 	u32 slot;
@@ -171,11 +173,51 @@ static __always_inline void decide_default(struct decision *d, struct row *row, 
 	d->reason = REASON_DEFAULT;
 }
 
+/* precedes: the strictest holds; of equals a clause goes before a default, and what is
+ * first in the file before the rest. */
+static __always_inline bool precedes(struct decision *d, struct act *act)
+{
+	if (d->effect != act->effect || d->effect == EFFECT_ALLOW)
+		return d->effect > act->effect;
+	if (d->reason != REASON_CLAUSE)
+		return false;
+	return act->reason == REASON_DEFAULT ||
+	       (act->reason == REASON_CLAUSE && d->clause < act->clause);
+}
+
+/* rule makes a decision the act's verdict, if it goes before what was decided so far. */
+static __always_inline void rule(struct act *act, struct decision *d, u32 op, u32 row)
+{
+	if (!precedes(d, act))
+		return;
+	act->effect = d->effect;
+	act->clause = d->clause;
+	act->reason = d->reason;
+	act->op = op;
+	act->row = row;
+	act->turns++;
+}
+
+/* about begins a decision on ACT. */
+static __always_inline struct decision about(struct act *act, u32 mode)
+{
+	struct decision d = {
+		.labels = act->labels,
+		.lineage = act->lineage,
+		.targets = act->targets,
+		.slot = act->slot,
+		.image = act->image,
+		.mode = mode,
+	};
+
+	return d;
+}
+
 /* decide asks the clauses that a row lists for OP, and keeps the strictest verdict
  * in ACT. */
 __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 {
-	struct decision d = { .mode = mode & ~BY_NAME };
+	struct decision d;
 	struct row *row;
 	bool defaults;
 
@@ -188,11 +230,7 @@ __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 		   !act->device;
 	if (!row->clauses[op].count && !defaults)
 		return 0;
-	d.labels = act->labels;
-	d.lineage = act->lineage;
-	d.targets = act->targets;
-	d.slot = act->slot;
-	d.image = act->image;
+	d = about(act, mode & ~BY_NAME);
 	d.first = row->clauses[op].first;
 	if (row->modified && number != ROW_UNKNOWN)
 		d.modified = 1U << file_modified(act) & ~(1U << MODIFIED_UNKNOWN);
@@ -200,13 +238,7 @@ __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 		bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
 	if (defaults)
 		decide_default(&d, row, op);
-	if (d.effect <= act->effect)
-		return 0;
-	act->effect = d.effect;
-	act->clause = d.clause;
-	act->reason = d.reason;
-	act->op = op;
-	act->row = number;
+	rule(act, &d, op, number);
 	return 0;
 }
 

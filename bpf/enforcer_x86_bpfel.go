@@ -58,7 +58,8 @@ type EnforcerFileOwners struct {
 type EnforcerFileState struct {
 	_      structs.HostLayout
 	Labels uint64
-	Flags  uint64
+	Flags  uint32
+	Kept   uint32
 }
 
 type EnforcerGateRef struct {
@@ -86,7 +87,9 @@ type EnforcerImage struct {
 	ArgWords       uint32
 	FdOps          uint32
 	Marks          uint32
-	Pad            uint32
+	KeptAll        uint32
+	Moves          uint32
+	MoveWords      uint32
 	_              [4]byte
 	Labels         uint64
 	Integrity      uint64
@@ -111,6 +114,15 @@ const (
 	EnforcerLimitsLIMIT_ARG_POSITIONS     EnforcerLimits = 512
 	EnforcerLimitsLIMIT_SCRATCHES_PER_CPU EnforcerLimits = 8
 )
+
+type EnforcerMove struct {
+	_     structs.HostLayout
+	Mask  uint64
+	Word  uint32
+	Index uint32
+	Kind  uint32
+	Op    uint32
+}
 
 type EnforcerOutput struct {
 	_      structs.HostLayout
@@ -180,6 +192,8 @@ type EnforcerRow struct {
 	ExecArgs    uint32
 	DefaultOps  uint32
 	Modified    uint32
+	Kept        uint32
+	Pad         uint32
 	Clauses     [10]EnforcerRange
 	Allows      [10]EnforcerRange
 	Gates       [10]EnforcerRange
@@ -214,6 +228,12 @@ type EnforcerScratch struct {
 	Busy uint64
 	Path [4352]int8
 	Name [320]int8
+}
+
+type EnforcerState struct {
+	_         structs.HostLayout
+	Row       uint16
+	Directory uint16
 }
 
 type EnforcerThread struct {
@@ -268,6 +288,8 @@ const (
 	EnforcerMapGateRefs               = "gate_refs"
 	EnforcerMapHosts                  = "hosts"
 	EnforcerMapImages                 = "images"
+	EnforcerMapMoveClasses            = "move_classes"
+	EnforcerMapMoves                  = "moves"
 	EnforcerMapOutputs                = "outputs"
 	EnforcerMapOwnOutputs             = "own_outputs"
 	EnforcerMapOwnScratches           = "own_scratches"
@@ -278,7 +300,7 @@ const (
 	EnforcerMapScopes                 = "scopes"
 	EnforcerMapScopesByCgroup         = "scopes_by_cgroup"
 	EnforcerMapScratches              = "scratches"
-	EnforcerMapStateRows              = "state_rows"
+	EnforcerMapStates                 = "states"
 	EnforcerMapThreads                = "threads"
 	EnforcerMapTokens                 = "tokens"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
@@ -356,8 +378,10 @@ const (
 	EnforcerVarTypeOfDfaSmall         = "type_of_dfa_small"
 	EnforcerVarTypeOfGateRefs         = "type_of_gate_refs"
 	EnforcerVarTypeOfLimits           = "type_of_limits"
+	EnforcerVarTypeOfMoveClasses      = "type_of_move_classes"
+	EnforcerVarTypeOfMoves            = "type_of_moves"
 	EnforcerVarTypeOfRows             = "type_of_rows"
-	EnforcerVarTypeOfStateRows        = "type_of_state_rows"
+	EnforcerVarTypeOfStates           = "type_of_states"
 	EnforcerVarTypeOfTokens           = "type_of_tokens"
 )
 
@@ -487,6 +511,8 @@ type EnforcerMapSpecs struct {
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
+	Moves          *ebpf.MapSpec `ebpf:"moves"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
 	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
@@ -497,7 +523,7 @@ type EnforcerMapSpecs struct {
 	Scopes         *ebpf.MapSpec `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.MapSpec `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
-	StateRows      *ebpf.MapSpec `ebpf:"state_rows"`
+	States         *ebpf.MapSpec `ebpf:"states"`
 	Threads        *ebpf.MapSpec `ebpf:"threads"`
 	Tokens         *ebpf.MapSpec `ebpf:"tokens"`
 }
@@ -506,15 +532,17 @@ type EnforcerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerVariableSpecs struct {
-	TypeOfCandidates *ebpf.VariableSpec `ebpf:"type_of_candidates"`
-	TypeOfClauses    *ebpf.VariableSpec `ebpf:"type_of_clauses"`
-	TypeOfDfaLarge   *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
-	TypeOfDfaSmall   *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
-	TypeOfGateRefs   *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
-	TypeOfLimits     *ebpf.VariableSpec `ebpf:"type_of_limits"`
-	TypeOfRows       *ebpf.VariableSpec `ebpf:"type_of_rows"`
-	TypeOfStateRows  *ebpf.VariableSpec `ebpf:"type_of_state_rows"`
-	TypeOfTokens     *ebpf.VariableSpec `ebpf:"type_of_tokens"`
+	TypeOfCandidates  *ebpf.VariableSpec `ebpf:"type_of_candidates"`
+	TypeOfClauses     *ebpf.VariableSpec `ebpf:"type_of_clauses"`
+	TypeOfDfaLarge    *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
+	TypeOfDfaSmall    *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
+	TypeOfGateRefs    *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
+	TypeOfLimits      *ebpf.VariableSpec `ebpf:"type_of_limits"`
+	TypeOfMoveClasses *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
+	TypeOfMoves       *ebpf.VariableSpec `ebpf:"type_of_moves"`
+	TypeOfRows        *ebpf.VariableSpec `ebpf:"type_of_rows"`
+	TypeOfStates      *ebpf.VariableSpec `ebpf:"type_of_states"`
+	TypeOfTokens      *ebpf.VariableSpec `ebpf:"type_of_tokens"`
 }
 
 // EnforcerObjects contains all objects after they have been loaded into the kernel.
@@ -546,6 +574,8 @@ type EnforcerMaps struct {
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
+	Moves          *ebpf.Map `ebpf:"moves"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
 	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
@@ -556,7 +586,7 @@ type EnforcerMaps struct {
 	Scopes         *ebpf.Map `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.Map `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
-	StateRows      *ebpf.Map `ebpf:"state_rows"`
+	States         *ebpf.Map `ebpf:"states"`
 	Threads        *ebpf.Map `ebpf:"threads"`
 	Tokens         *ebpf.Map `ebpf:"tokens"`
 }
@@ -572,6 +602,8 @@ func (m *EnforcerMaps) Close() error {
 		m.GateRefs,
 		m.Hosts,
 		m.Images,
+		m.MoveClasses,
+		m.Moves,
 		m.Outputs,
 		m.OwnOutputs,
 		m.OwnScratches,
@@ -582,7 +614,7 @@ func (m *EnforcerMaps) Close() error {
 		m.Scopes,
 		m.ScopesByCgroup,
 		m.Scratches,
-		m.StateRows,
+		m.States,
 		m.Threads,
 		m.Tokens,
 	)
@@ -592,15 +624,17 @@ func (m *EnforcerMaps) Close() error {
 //
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerVariables struct {
-	TypeOfCandidates *ebpf.Variable `ebpf:"type_of_candidates"`
-	TypeOfClauses    *ebpf.Variable `ebpf:"type_of_clauses"`
-	TypeOfDfaLarge   *ebpf.Variable `ebpf:"type_of_dfa_large"`
-	TypeOfDfaSmall   *ebpf.Variable `ebpf:"type_of_dfa_small"`
-	TypeOfGateRefs   *ebpf.Variable `ebpf:"type_of_gate_refs"`
-	TypeOfLimits     *ebpf.Variable `ebpf:"type_of_limits"`
-	TypeOfRows       *ebpf.Variable `ebpf:"type_of_rows"`
-	TypeOfStateRows  *ebpf.Variable `ebpf:"type_of_state_rows"`
-	TypeOfTokens     *ebpf.Variable `ebpf:"type_of_tokens"`
+	TypeOfCandidates  *ebpf.Variable `ebpf:"type_of_candidates"`
+	TypeOfClauses     *ebpf.Variable `ebpf:"type_of_clauses"`
+	TypeOfDfaLarge    *ebpf.Variable `ebpf:"type_of_dfa_large"`
+	TypeOfDfaSmall    *ebpf.Variable `ebpf:"type_of_dfa_small"`
+	TypeOfGateRefs    *ebpf.Variable `ebpf:"type_of_gate_refs"`
+	TypeOfLimits      *ebpf.Variable `ebpf:"type_of_limits"`
+	TypeOfMoveClasses *ebpf.Variable `ebpf:"type_of_move_classes"`
+	TypeOfMoves       *ebpf.Variable `ebpf:"type_of_moves"`
+	TypeOfRows        *ebpf.Variable `ebpf:"type_of_rows"`
+	TypeOfStates      *ebpf.Variable `ebpf:"type_of_states"`
+	TypeOfTokens      *ebpf.Variable `ebpf:"type_of_tokens"`
 }
 
 // EnforcerPrograms contains all programs after they have been loaded into the kernel.

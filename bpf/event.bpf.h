@@ -58,14 +58,74 @@ static __always_inline u32 locate_file(struct act *act, struct file *file)
 		      (u64)BPF_CORE_READ(file, f_path.dentry));
 }
 
-#define BIT(op) (1U << (op))
-
 /* judge decides on all operations in the set OPS at once; the strictest holds. */
 static __always_inline void judge(struct act *act, u32 row, u32 ops)
 {
 	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
 		if (ops & BIT(op))
 			decide(act, row, op, ARGS_NONE);
+}
+
+/* judge_kept decides on what changes a file that is protected under whatever name it
+ * is known by. */
+__noinline int judge_kept(struct act *act, u32 ops)
+{
+	struct image *head;
+	struct file_state *state;
+	struct file_key key;
+	u32 kept;
+
+	if (!act || !act->inode || !(ops & (BIT(OP_WRITE) | BIT(OP_APPEND) | BIT(OP_UNLINK))))
+		return 0;
+	head = image_at(act->image);
+	if (!head || !head->kept_all || act->device)
+		return 0;
+	key = file_key(act, (void *)act->inode);
+	state = bpf_map_lookup_elem(&files, &key);
+	if (state)
+		kept = state->kept;
+	else
+		kept = saturated(act) ? head->kept_all : 0;
+	if (kept)
+		decide(act, kept, OP_WRITE, ARGS_NONE);
+	return 0;
+}
+
+#define MAX_NAMES 4 /* mounts that show one file */
+
+/*
+ * judge_other_mounts decides on what changes a file that is protected below another
+ * mount. That it is sticks to the file, so that its descriptors know.
+ */
+__noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 ops)
+{
+	struct image *head;
+	u32 kept, turns, i;
+	u64 other;
+
+	if (!act || !(ops & (BIT(OP_WRITE) | BIT(OP_APPEND) | BIT(OP_UNLINK))))
+		return 0;
+	head = image_at(act->image);
+	if (!head || !head->kept_all || act->device)
+		return 0;
+	turns = act->turns;
+	for (i = 0; i < MAX_NAMES && act->turns == turns; i++) {
+		other = mount_of(dentry, i);
+		if (!other)
+			break;
+		if (other == mount)
+			continue;
+		act->object = render(act->scratch, other, dentry);
+		kept = row_kept(act->image,
+				path_row(act->image, act->scratch, act->object, START_PATH));
+		if (!kept)
+			continue;
+		mark_file(act, act->inode, 0, (u64)kept << KEPT_SHIFT);
+		decide(act, kept, OP_WRITE, ARGS_NONE);
+	}
+	if (i && act->turns == turns) /* a record is to tell the name that was used */
+		act->object = render(act->scratch, mount, dentry);
+	return 0;
 }
 
 static __always_inline void move_all_gates(struct act *act, u32 row, u32 ops)

@@ -177,7 +177,9 @@ static __always_inline bool match_level(struct act *act, struct linux_binprm *bp
 	level->labels = act->labels;
 	level->inode = act->inode;
 	level->argc = BPF_CORE_READ(bprm, argc);
-	level->trusted = !file_touched(act, inode) && !BPF_CORE_READ(task, ptrace);
+	level->trusted = !file_touched(act, inode) && !BPF_CORE_READ(task, ptrace) &&
+			 !named_below(act, (u64)BPF_CORE_READ(file, f_path.mnt),
+				      (u64)BPF_CORE_READ(file, f_path.dentry));
 	return true;
 }
 

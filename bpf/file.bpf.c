@@ -98,15 +98,19 @@ static __always_inline bool remembered(struct act *act, struct file *file, u32 o
 }
 
 /* flow moves labels between process and file after an allowed open. */
-static __always_inline void flow(struct act *act, struct file *file, u64 sources, bool reads,
+static __always_inline void flow(struct act *act, struct file *file, u32 row, bool reads,
 				 bool writes)
 {
 	u64 inode = (u64)BPF_CORE_READ(file, f_inode);
+	u64 sources = row_sources(act->image, row), marks = row_marks(act->image, row);
 
 	if (reads)
 		gain(act, act->labels);
-	if (sources)
-		mark_file(act, inode, sources, 0);
+	/* Another name of what is protected is one that is known, or that is made. */
+	if (marks && BPF_CORE_READ((struct inode *)inode, i_nlink) < 2)
+		marks = 0;
+	if (sources | marks)
+		mark_file(act, inode, sources, marks);
 	if (writes)
 		mark_file(act, inode, act->labels, FILE_MODIFIED);
 }
@@ -123,10 +127,13 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	if (mode & FMODE_READ)
 		bring(act, file_labels(act, inode) | sources);
 	judge(act, row, ops);
+	judge_kept(act, ops);
+	judge_other_mounts(act, (u64)BPF_CORE_READ(file, f_path.mnt),
+			   (u64)BPF_CORE_READ(file, f_path.dentry), ops);
 	if (denied(act))
 		return;
 	if (inode_type(inode) == S_IFREG)
-		flow(act, file, sources, mode & FMODE_READ, open_writes(mode, flags));
+		flow(act, file, row, mode & FMODE_READ, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
 	remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
 }
@@ -192,6 +199,7 @@ static __always_inline void judge_use(struct act *act, struct file *file, u32 op
 
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	judge(act, row, ops);
+	judge_kept(act, ops);
 	if (denied(act))
 		return;
 	act->effect = EFFECT_ALLOW;

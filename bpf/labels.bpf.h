@@ -48,6 +48,57 @@ static __always_inline bool file_touched(struct act *act, struct inode *inode)
 	return state ? state->flags & (FILE_MODIFIED | FILE_NAMED) : saturated(act);
 }
 
+struct climb {
+	struct act *act;
+	struct dentry *dentry;
+	struct vfsmount *mount;
+	bool named;
+};
+
+static long climb_step(u64 step, struct climb *climb)
+{
+	struct dentry *dentry = climb->dentry, *parent;
+	struct vfsmount *vfsmount = climb->mount;
+	struct file_state *state;
+	struct file_key key;
+
+	if (!climb->act)
+		return 1;
+	if (dentry == BPF_CORE_READ(vfsmount, mnt_root)) {
+		u32 offset = bpf_core_field_offset(struct mount, mnt);
+		struct mount *mount = (void *)vfsmount - offset;
+		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
+
+		climb->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		climb->mount = (void *)above + offset;
+		return above == mount;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (dentry == parent)
+		return 1;
+	climb->dentry = parent;
+	key = file_key(climb->act, BPF_CORE_READ(parent, d_inode));
+	state = bpf_map_lookup_elem(&files, &key);
+	climb->named = state && state->flags & FILE_NAMED;
+	return climb->named;
+}
+
+/* named_below tells whether a file's path was made inside the scope, by the rename of a
+ * directory above it. */
+__noinline int named_below(struct act *act, u64 mount, u64 dentry)
+{
+	struct climb climb = { .act = act, .dentry = (void *)dentry, .mount = (void *)mount };
+	struct image *head;
+
+	if (!act)
+		return 1;
+	head = image_at(act->image);
+	if (!head || !head->marks)
+		return 0; /* nothing asks for it */
+	bpf_loop(MAX_PATH_DEPTH, climb_step, &climb, 0);
+	return climb.named;
+}
+
 /* file_modified tells whether a file's contents were written inside the scope. */
 static __always_inline enum modified file_modified(struct act *act)
 {
@@ -93,14 +144,32 @@ static __always_inline struct file_state *new_file_state(struct act *act, struct
 	return bpf_map_lookup_elem(&files, key); /* another thread's */
 }
 
-/* mark_file adds labels and flags to a file. When there is no room, the scope is
- * saturated from then on, so nothing is forgotten. */
-__noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
+#define KEPT_SHIFT 32
+
+/* keep notes what protects a file: what a name says, and of two names that say
+ * something else, everything. */
+static __always_inline void keep(struct file_state *state, u32 kept, struct image *head)
+{
+	u32 seen = state->kept;
+
+	if (kept == seen)
+		return;
+	if (!seen)
+		seen = __sync_val_compare_and_swap(&state->kept, 0, kept);
+	if (seen && seen != kept && head)
+		state->kept = head->kept_all;
+}
+
+/* mark_file adds to a file labels, and marks: enum file_flag, and above them the row
+ * that protects it. When there is no room, the scope is saturated from then on, so
+ * nothing is forgotten. */
+__noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 {
 	struct file_state *state;
 	struct file_key key;
 	struct scope *scope;
 	struct image *head;
+	u32 kept = marks >> KEPT_SHIFT, flags = marks;
 
 	if (!act || !inode)
 		return 0;
@@ -109,7 +178,7 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
 	if (head)
 		labels &= ~head->integrity;
 	/* What nothing asks for is not kept. */
-	if (!scope || (head && !(labels & head->labels) && !(flags && head->marks)))
+	if (!scope || (head && !(labels & head->labels) && !(flags && head->marks) && !kept))
 		return 0;
 	key = file_key(act, (void *)inode);
 	state = bpf_map_lookup_elem(&files, &key);
@@ -123,6 +192,8 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 flags)
 		__sync_fetch_and_or(&state->labels, labels);
 	if ((state->flags | flags) != state->flags)
 		__sync_fetch_and_or(&state->flags, flags);
+	if (kept)
+		keep(state, kept, head);
 	return 0;
 }
 
@@ -204,6 +275,19 @@ static __always_inline void transform(struct process *process, struct row *row)
 	process->cleared |= row->declassify;
 	__sync_fetch_and_and(&process->labels, ~row->declassify);
 	__sync_fetch_and_or(&process->labels, row->endorse);
+}
+
+static __always_inline u32 row_kept(u32 image, u32 number)
+{
+	struct row *row = table_entry(rows, image, number);
+
+	return row ? row->kept : 0;
+}
+
+/* row_marks is what a name adds to a file's marks. */
+static __always_inline u64 row_marks(u32 image, u32 number)
+{
+	return (u64)row_kept(image, number) << KEPT_SHIFT;
 }
 
 static __always_inline u64 row_sources(u32 image, u32 number)

@@ -145,12 +145,14 @@ struct {
 
 IMAGE_TABLE(dfa_small, struct dfa_small);
 IMAGE_TABLE(dfa_large, struct dfa_large);
-IMAGE_TABLE(state_rows, u32); /* state to row */
+IMAGE_TABLE(states, struct state);
 IMAGE_TABLE(rows, struct row);
 IMAGE_TABLE(candidates, u32); /* the rows' lists of clauses */
 IMAGE_TABLE(clauses, struct clause);
 IMAGE_TABLE(gate_refs, struct gate_ref);
 IMAGE_TABLE(tokens, struct arg_set);
+IMAGE_TABLE(moves, struct move);
+IMAGE_TABLE(move_classes, u64); /* by directory and word */
 
 /* table_entry returns element INDEX of an image's TABLE, or NULL. */
 #define table_entry(table, image, index)                                                           \

@@ -64,29 +64,76 @@ DEFINE_CHUNK(name_chunk_large, dfa_large, STATES_LARGE, NAME_SIZE)
 
 static __always_inline u32 row_of_state(u32 image, u64 state)
 {
-	u32 *row = table_entry(state_rows, image, (u32)state);
+	struct state *entry = table_entry(states, image, (u32)state);
 
 	/* Never: the daemon fills the whole table. A deny clause must not be
 	 * lost all the same. */
-	return row ? *row : ROW_UNKNOWN;
+	return entry ? entry->row : ROW_UNKNOWN;
 }
 
-/* path_row returns the row of the path in the buffer from AT on. */
-__noinline u32 path_row(u32 image, u32 number, u32 at, u32 start)
+#define NO_STATE 0xffffffff
+
+/* path_state walks the path in the buffer from AT on. */
+static __always_inline u32 path_state(u32 image, u32 number, u32 at, u32 start)
 {
 	struct image *head = image_at(image);
 	struct scratch *scratch = scratch_at(number);
 	struct dfa_walk walk = { .image = image, .at = at, .end = PATH_SIZE - 1 };
 
 	if (!head || !scratch || at >= PATH_SIZE - 1 || start >= NUM_STARTS)
-		return ROW_UNKNOWN;
+		return NO_STATE;
 	walk.key = scratch->path;
 	walk.state = head->start[start];
 	if (head->large)
 		bpf_loop(PATH_SIZE / CHUNK, path_chunk_large, &walk, 0);
 	else
 		bpf_loop(PATH_SIZE / CHUNK, path_chunk_small, &walk, 0);
-	return row_of_state(image, walk.state);
+	return walk.state;
+}
+
+/* path_row returns the row of the path in the buffer from AT on. */
+__noinline u32 path_row(u32 image, u32 number, u32 at, u32 start)
+{
+	u32 state = path_state(image, number, at, start);
+
+	return state == NO_STATE ? ROW_UNKNOWN : row_of_state(image, state);
+}
+
+static __always_inline u32 next_state(u32 image, u64 state, u8 byte)
+{
+	struct image *head = image_at(image);
+	u64 word = byte;
+
+	if (!head)
+		return NO_STATE;
+	if (head->large) {
+		struct dfa_large *dfa = table_entry(dfa_large, image, 0);
+
+		if (!dfa)
+			return NO_STATE;
+		STEP(dfa, STATES_LARGE, 0);
+	} else {
+		struct dfa_small *dfa = table_entry(dfa_small, image, 0);
+
+		if (!dfa)
+			return NO_STATE;
+		STEP(dfa, STATES_SMALL, 0);
+	}
+	return state;
+}
+
+#define NO_DIRECTORY 0
+
+/* path_directory returns the number of the directory that has the path in the buffer. */
+__noinline u32 path_directory(u32 image, u32 number, u32 at)
+{
+	u32 state = path_state(image, number, at, START_PATH);
+	struct state *entry;
+
+	if (state == NO_STATE)
+		return NO_DIRECTORY;
+	entry = table_entry(states, image, next_state(image, state, '/'));
+	return entry ? entry->directory : NO_DIRECTORY;
 }
 
 static __always_inline u64 walk_key(u32 image, bool large, const char *key, u32 length, u64 state)

@@ -4,6 +4,8 @@
 
 /* The operations on names, and the attributes of files. */
 
+#include "tree.bpf.h"
+
 #define RENAME_EXCHANGE 2
 #define ATTR_MODE 1
 #define ATTR_UID 2
@@ -38,6 +40,8 @@ __noinline u32 judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 	row = locate(act, mount, dentry);
 	act->inode = (u64)BPF_CORE_READ((struct dentry *)dentry, d_inode);
 	judge(act, row, ops);
+	judge_kept(act, ops);
+	judge_other_mounts(act, mount, dentry, ops);
 	return row;
 }
 
@@ -49,7 +53,8 @@ __noinline int commit_name(struct act *act, u64 dentry, u32 row, u32 ops, u32 ma
 
 	if (!act)
 		return 0;
-	mark_file(act, (u64)BPF_CORE_READ(name, d_inode), row_sources(act->image, row), marks);
+	mark_file(act, (u64)BPF_CORE_READ(name, d_inode), row_sources(act->image, row),
+		  marks | row_marks(act->image, row));
 	move_all_gates(act, row, ops);
 	return 0;
 }
@@ -168,17 +173,23 @@ static __always_inline void carry_sources(struct act *act, u64 file, u32 row)
 {
 	struct dentry *dentry = (void *)file;
 
-	mark_file(act, (u64)BPF_CORE_READ(dentry, d_inode), row_sources(act->image, row), 0);
+	mark_file(act, (u64)BPF_CORE_READ(dentry, d_inode), row_sources(act->image, row),
+		  row_marks(act->image, row));
 }
 
-/* between reports on the first of two names; false: it is refused. */
-static __always_inline bool between(struct act *act)
+/* judge_second_name decides on the other name of a link or rename. Both are one
+ * operation with one record, which tells the name that decided. */
+__noinline u32 judge_second_name(struct act *act, u64 mount, u64 first, u64 dentry, u32 ops)
 {
-	if (denied(act))
-		return false;
-	settle(act);
-	act->effect = EFFECT_ALLOW;
-	return true;
+	u32 row, turns;
+
+	if (!act)
+		return ROW_UNKNOWN;
+	turns = act->turns;
+	row = judge_name(act, mount, dentry, ops);
+	if (act->turns == turns && act->effect >= EFFECT_NOTIFY)
+		act->object = render(act->scratch, mount, first);
+	return row;
 }
 
 /*
@@ -190,15 +201,14 @@ static __always_inline bool on_path_link(struct dentry *old, const struct path *
 {
 	u64 mount = (u64)BPF_CORE_READ(dir, mnt);
 	u64 from = number_of(old), to = number_of(new);
-	u32 from_row, to_row = ROW_NONE;
 	struct act act = {};
+	u32 from_row, to_row;
 	bool refused;
 
 	if (!begin(&act, &refused))
 		return refused;
 	from_row = judge_name(&act, mount, from, BIT(OP_WRITE));
-	if (between(&act))
-		to_row = judge_name(&act, mount, to, BIT(OP_WRITE));
+	to_row = judge_second_name(&act, mount, from, to, BIT(OP_WRITE));
 	if (!denied(&act)) {
 		commit_name(&act, from, from_row, BIT(OP_WRITE), FILE_NAMED);
 		commit_name(&act, to, to_row, BIT(OP_WRITE), 0);
@@ -219,15 +229,23 @@ static __always_inline void commit_rename(struct act *act, u64 from, u64 to, u32
 		carry_sources(act, to, from_row);
 }
 
+static __always_inline bool is_directory(struct dentry *dentry)
+{
+	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
+
+	return inode && inode_type(inode) == S_IFDIR;
+}
+
 static __always_inline bool on_path_rename(const struct path *new_dir, struct dentry *old,
 					   struct dentry *new, unsigned int flags)
 {
 	u64 mount = (u64)BPF_CORE_READ(new_dir, mnt);
 	u64 from = number_of(old), to = number_of(new);
-	u32 over = BIT(OP_WRITE), from_row, to_row = ROW_NONE;
+	bool exchange = flags & RENAME_EXCHANGE;
+	u32 over = BIT(OP_WRITE), from_row, to_row;
 	struct host *host = host_state();
 	struct act act = {};
-	bool refused;
+	bool refused, tree;
 
 	if (host)
 		__sync_fetch_and_add(&host->changes, 1);
@@ -235,12 +253,18 @@ static __always_inline bool on_path_rename(const struct path *new_dir, struct de
 		return refused;
 	if (BPF_CORE_READ(new, d_inode))
 		over |= BIT(OP_UNLINK); /* the file that has this name loses it */
+	tree = is_directory(old) || (exchange && is_directory(new));
+	if (tree)
+		walk_trees(&act, mount, from, to, 0);
 	from_row = judge_name(&act, mount, from, BIT(OP_WRITE) | BIT(OP_UNLINK));
-	if (between(&act))
-		to_row = judge_name(&act, mount, to, over);
+	to_row = judge_second_name(&act, mount, from, to, over);
 	if (!denied(&act))
-		commit_rename(&act, from, to, from_row, to_row, over, flags & RENAME_EXCHANGE);
-	return end(&act);
+		commit_rename(&act, from, to, from_row, to_row, over, exchange);
+	refused = settle(&act);
+	if (!refused && tree)
+		walk_trees(&act, mount, from, to, 1);
+	release(&act);
+	return refused;
 }
 TWIN(path_rename,
      (const struct path *old_dir, struct dentry *old, const struct path *new_dir,
@@ -263,8 +287,6 @@ static __always_inline bool on_file_fcntl(struct file *file, unsigned int comman
 }
 TWIN(file_fcntl, (struct file * file, unsigned int command, unsigned long argument),
      (file, command, argument))
-
-#define MAX_NAMES 4 /* mounts that show one file */
 
 /*
  * change_attribute: the hooks of xattrs and times get no mount, so every path that

@@ -29,7 +29,7 @@ struct act {
 	u8 protocol;
 	u8 flags;  /* of the process */
 	u8 device; /* the object is a terminal or the like: no default holds */
-	u8 pad;
+	u8 turns;  /* how often the verdict has changed */
 };
 
 static __always_inline struct host *host_state(void)

@@ -214,7 +214,7 @@ func (e *Engine) occupy(s *scope, cgroup string, hostRoot bool) (kernel.Slot, er
 	e.mu.Unlock()
 	return slot, s.change(func(r *record) {
 		r.Slot = &slot
-		r.Clauses, r.Defaults = img.clauseNumbers(), img.defaultNumbers()
+		r.Clauses, r.Defaults, r.Protects = img.clauseNumbers(), img.defaultNumbers(), img.protectNumbers()
 	})
 }
 

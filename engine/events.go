@@ -71,6 +71,14 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		item.Clause, item.ClausePosition = d.Text, d.Pos
 		item.Because = "no allow clause of the policy matches, and without one `" + d.Text + "` holds"
 	}
+	if p, ok := s.protected(rec.Clause); ok {
+		item.Clause, item.ClausePosition = "protect "+p.Text, p.Pos
+		item.Because = "what `protect` lists can be read, and not changed, moved or removed, under any of its names"
+	}
+	if source, ok := s.fileSource(rec.Label); ok {
+		item.Clause, item.ClausePosition = source.Text, source.Pos
+		item.Because = "`" + source.Text + "` would not name the same files any more: a directory that a file source names keeps its name"
+	}
 	if rule, clause, ok := s.clause(rec.Clause); ok {
 		item.Rule, item.Because = rule.Name, rule.Because
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos

@@ -112,6 +112,16 @@ func (img *image) defaultNumbers() []int {
 	return numbers
 }
 
+// protectNumbers lists, for each protected pattern of the image, its number in the
+// program.
+func (img *image) protectNumbers() []int {
+	numbers := make([]int, len(img.tables.Protects))
+	for i, p := range img.tables.Protects {
+		numbers[i] = p.Protect
+	}
+	return numbers
+}
+
 // clauseNumbers lists, for each clause of the image, its number in the program.
 func (img *image) clauseNumbers() []int {
 	numbers := make([]int, len(img.tables.Clauses))

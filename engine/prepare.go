@@ -55,7 +55,7 @@ func (e *Engine) newScope(req *api.PrepareRequest, img *image) *scope {
 		image:   img,
 		record: record{
 			Version: recordVersion, ID: req.Id, Name: req.Name, Mode: "enforce", State: staged,
-			Program: req.Program, Clauses: img.clauseNumbers(), Defaults: img.defaultNumbers(), Prepared: e.config.now(),
+			Program: req.Program, Clauses: img.clauseNumbers(), Defaults: img.defaultNumbers(), Protects: img.protectNumbers(), Prepared: e.config.now(),
 			Warnings: req.Warnings,
 		},
 	}

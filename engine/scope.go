@@ -110,6 +110,32 @@ func (s *scope) defaultOf(number int) (ir.Default, bool) {
 	return s.program.Defaults[number], true
 }
 
+// protected is what a program protects, by the image's number, which comes behind
+// those of its clauses.
+func (s *scope) protected(number int) (ir.Protect, bool) {
+	now := s.now()
+	numbers := now.Protects
+	number -= len(now.Clauses)
+	if number < 0 || number >= len(numbers) {
+		return ir.Protect{}, false
+	}
+	number = numbers[number]
+	if number < 0 || number >= len(s.program.Protects) {
+		return ir.Protect{}, false
+	}
+	return s.program.Protects[number], true
+}
+
+// fileSource is the first source of a label that names files.
+func (s *scope) fileSource(label int) (ir.Source, bool) {
+	for _, source := range s.program.Sources {
+		if source.Label == label && source.Pattern.Kind == ir.File {
+			return source, true
+		}
+	}
+	return ir.Source{}, false
+}
+
 // labelNames lists the names of a label set.
 func (s *scope) labelNames(set uint64) []string {
 	var names []string

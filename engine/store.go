@@ -43,6 +43,8 @@ type record struct {
 	Clauses []int
 	// Defaults is the same of the defaults.
 	Defaults []int
+	// Protects is the same of what is protected.
+	Protects []int
 	Layers   []layer
 	// Warnings are sentences on the policy and the container, from who prepared it.
 	Warnings []string

@@ -31,7 +31,7 @@ func TestUnenforcedProgramsAreRefused(t *testing.T) {
 		"policy: |\n  source A = endpoint \"a.b\"\n  rule r:\n    block exec any if A\n":                         true,
 		"policy: |\n  default ask exec\n":                                                                        true,
 		"policy: |\n  default block recv\n":                                                                      true,
-		"protect: [/x]\n":                                                                                        true,
+		"protect: [/x]\n":                                                                                        false,
 		"feedback: {stderr: true}\n":                                                                             true,
 		"policy: |\n  rule r:\n    block exec \"x\"\n":                                                           false,
 	} {

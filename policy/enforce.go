@@ -38,9 +38,6 @@ func Unenforced(p *ir.Program) diag.List {
 			u.add(s.Pos, s.Text, "host names in endpoint patterns")
 		}
 	}
-	for _, e := range p.Protects {
-		u.add(e.Pos, e.Text, "protect")
-	}
 	if p.Feedback.Stderr {
 		u.add(p.Feedback.Pos, "", "feedback.stderr")
 	}

@@ -112,6 +112,8 @@ func (s *actorState) step(args []string) error {
 		return unix.Mknod(args[0], unix.S_IFIFO|0o644, 0)
 	case "rename":
 		return unix.Rename(args[0], args[1])
+	case "exchange":
+		return unix.Renameat2(unix.AT_FDCWD, args[0], unix.AT_FDCWD, args[1], unix.RENAME_EXCHANGE)
 	case "link":
 		return unix.Link(args[0], args[1])
 	case "symlink":

@@ -44,11 +44,17 @@ func tiers(t *testing.T, test func(t *testing.T, tier Tier)) {
 	t.Run(string(tier), func(t *testing.T) { test(t, tier) })
 }
 
+// newBench makes a scope under rules, newBenchOf under a policy file.
 func newBench(t *testing.T, tier Tier, text string) *bench {
+	t.Helper()
+	return newBenchOf(t, tier, "policy: |\n"+indent(text))
+}
+
+func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	text = strings.ReplaceAll(text, "$D", dir)
-	compiled, err := policy.Compile([]policy.Document{{Name: "test", Text: []byte("version: 1\npolicy: |\n" + indent(text)), Layer: policy.Host}},
+	compiled, err := policy.Compile([]policy.Document{{Name: "test", Text: []byte("version: 1\n" + text), Layer: policy.Host}},
 		policy.Options{Workspace: dir})
 	if err != nil {
 		t.Fatal(err)

@@ -50,8 +50,9 @@ func newChecker(t testing.TB, text string) *checker {
 	t.Cleanup(func() { _ = c.objects.Close() })
 	o := &c.objects
 	c.kernel = &Kernel{spec: spec, maps: map[string]*ebpf.Map{
-		"images": o.Images, "dfa_small": o.DfaSmall, "dfa_large": o.DfaLarge, "state_rows": o.StateRows, "rows": o.Rows,
+		"images": o.Images, "dfa_small": o.DfaSmall, "dfa_large": o.DfaLarge, "states": o.States, "rows": o.Rows,
 		"candidates": o.Candidates, "clauses": o.Clauses, "gate_refs": newUnused(t, spec, "gate_refs"), "tokens": newUnused(t, spec, "tokens"),
+		"moves": newUnused(t, spec, "moves"), "move_classes": newUnused(t, spec, "move_classes"),
 	}}
 	tables, err := encode(compiled.Image)
 	if err != nil {

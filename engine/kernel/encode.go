@@ -20,12 +20,14 @@ import (
 type tables struct {
 	head       bpf.EnforcerImage
 	next       []byte // dfa_small or dfa_large
-	stateRows  []uint32
+	states     []bpf.EnforcerState
 	rows       []bpf.EnforcerRow
 	candidates []uint32
 	clauses    []bpf.EnforcerClause
 	gateRefs   []bpf.EnforcerGateRef
 	tokens     []bpf.EnforcerArgSet
+	moves      []bpf.EnforcerMove
+	classes    []uint64 // of directories that move
 }
 
 // encode lays an image out for the kernel. It fails on what does not fit.
@@ -65,11 +67,16 @@ func encode(image *dfa.Image) (*tables, error) {
 		}
 		t.clauses = append(t.clauses, clause)
 	}
-	t.tokens = append(t.tokens, bpf.EnforcerArgSet{}) // index 0: no position
-	for i := range image.Rows {
-		t.encodeRow(image, &image.Rows[i])
+	for _, p := range image.Protects {
+		t.clauses = append(t.clauses, protectClause(p))
 	}
-	return t, nil
+	t.tokens = append(t.tokens, bpf.EnforcerArgSet{}) // index 0: no position
+	rows, kept, all := keptRows(image)
+	for i := range rows {
+		t.encodeRow(image, &rows[i], kept[i])
+	}
+	t.head.KeptAll = all
+	return t, t.encodeMoves(image)
 }
 
 // unenforced names what the programs do not look at. The compiler has refused it with
@@ -78,8 +85,6 @@ func unenforced(image *dfa.Image) string {
 	switch {
 	case len(image.More) > 0:
 		return "policies of more than one automaton"
-	case len(image.Protects) > 0:
-		return "protected paths"
 	case slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return c.Effect == ir.Ask }),
 		slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return d.Effect == ir.Ask }):
 		return "ask"
@@ -135,9 +140,12 @@ func (t *tables) encodeStates(image *dfa.Image, states int) error {
 	for i, to := range image.Next {
 		binary.NativeEndian.PutUint16(t.next[2*i:], to)
 	}
-	t.stateRows = make([]uint32, size)
+	t.states = make([]bpf.EnforcerState, size)
 	for state, row := range image.RowOf {
-		t.stateRows[state] = uint32(row)
+		t.states[state].Row = row
+	}
+	for state, directory := range image.Moves.Dir {
+		t.states[state].Directory = directory
 	}
 	return nil
 }
@@ -169,8 +177,9 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 	return encoded, nil
 }
 
-func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
+func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row, kept uint32) {
 	encoded := bpf.EnforcerRow{
+		Kept:        kept,
 		Sources:     row.Sources &^ image.Integrity,
 		ExecSources: row.ExecSources &^ image.Integrity,
 		Lineage:     row.Lineage,
@@ -189,7 +198,7 @@ func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row) {
 		if t.head.Defaults[op] != 0 {
 			encoded.DefaultOps |= 1 << op
 		}
-		encoded.Clauses[op] = t.list(row.Clauses[op])
+		encoded.Clauses[op] = t.list(withProtects(image, row, op))
 		encoded.Allows[op] = t.list(row.Allows[op])
 		encoded.Gates[op] = bpf.EnforcerRange{First: uint32(len(t.gateRefs)), Count: uint32(len(row.Gates[op]))}
 		for _, ref := range row.Gates[op] {
@@ -252,6 +261,9 @@ func descriptorOps(image *dfa.Image) uint32 {
 		return len(row.Gates[op]) > 0
 	}
 	var ops uint32
+	if slices.ContainsFunc(image.Protects, func(p dfa.Protect) bool { return p.All|p.None != 0 }) {
+		ops |= 1<<ir.Write | 1<<ir.Append
+	}
 	for i := range image.Rows {
 		if i == dfa.UnknownRow {
 			continue // has what the others have
@@ -294,7 +306,7 @@ func execLooksAtArgs(image *dfa.Image, row *dfa.Row) bool {
 // hash identifies equal images, which share one slot.
 func (t *tables) hash() [sha256.Size]byte {
 	h := sha256.New()
-	for _, part := range []any{t.head, t.next, t.stateRows, t.rows, t.candidates, t.clauses, t.gateRefs, t.tokens} {
+	for _, part := range []any{t.head, t.next, t.states, t.rows, t.candidates, t.clauses, t.gateRefs, t.tokens, t.moves, t.classes} {
 		// Fixed-size values: Write cannot fail on them, nor on a hash.
 		_ = binary.Write(h, binary.NativeEndian, part)
 	}
@@ -303,7 +315,7 @@ func (t *tables) hash() [sha256.Size]byte {
 
 // tableMaps names the map of every table of an image.
 func tableMaps() []string {
-	return []string{"dfa_small", "dfa_large", "state_rows", "rows", "candidates", "clauses", "gate_refs", "tokens"}
+	return []string{"dfa_small", "dfa_large", "states", "rows", "candidates", "clauses", "gate_refs", "tokens", "moves", "move_classes"}
 }
 
 // store fills an image slot, which nobody reads yet.
@@ -327,12 +339,14 @@ func (t *tables) store(k *Kernel, slot uint32) error {
 		return fmt.Errorf("store %q: %w", automaton, err)
 	}
 	return errors.Join(
-		storeTable(k, "state_rows", slot, t.stateRows),
+		storeTable(k, "states", slot, t.states),
 		storeTable(k, "rows", slot, t.rows),
 		storeTable(k, "candidates", slot, t.candidates),
 		storeTable(k, "clauses", slot, t.clauses),
 		storeTable(k, "gate_refs", slot, t.gateRefs),
 		storeTable(k, "tokens", slot, t.tokens),
+		storeTable(k, "moves", slot, t.moves),
+		storeTable(k, "move_classes", slot, t.classes),
 	)
 }
 

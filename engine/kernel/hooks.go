@@ -128,7 +128,7 @@ func needs(image *dfa.Image) need {
 	for i := range image.Rows {
 		fileSources = fileSources || image.Rows[i].Sources != 0
 	}
-	if fileSources || marks(image) || listed(ir.Write) || listed(ir.Unlink) || listed(ir.Append) || listed(ir.Open) {
+	if fileSources || marks(image) || len(image.Protects) > 0 || listed(ir.Write) || listed(ir.Unlink) || listed(ir.Append) || listed(ir.Open) {
 		result |= needNames
 	}
 	if listed(ir.Connect) || listed(ir.Send) || fileSources {
@@ -143,7 +143,7 @@ func needs(image *dfa.Image) need {
 	if slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
 		result |= needMaps
 	}
-	if image.Labels != 0 || marks(image) {
+	if image.Labels != 0 || marks(image) || len(image.Protects) > 0 {
 		result |= needFiles
 	}
 	if image.Labels != 0 || descriptorOps(image) != 0 {

@@ -29,6 +29,7 @@ const (
 	objectAddress = 2
 	objectUnix    = 3
 	reasonDefault = 6 // no clause, but a default decided
+	reasonMoved   = 7 // the rename of a directory, and a file source below it
 	modifiedYes   = 1
 	modifiedNo    = 2
 )
@@ -107,9 +108,12 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Deep: raw.Flags&processDeep != 0, Labels: raw.Labels,
 		Ancestors: ancestors(raw.Ancestors[:]),
 	}
-	switch record.Default, record.Reason = -1, reasonText(raw.Reason); {
+	record.Default, record.Label = -1, -1
+	switch record.Reason = reasonText(raw.Reason); {
 	case raw.Reason == reasonDefault:
 		record.Default, record.Clause = record.Clause, -1
+	case raw.Reason == reasonMoved:
+		record.Label, record.Clause = record.Clause, -1
 	case record.Reason != "":
 		record.Clause = -1
 	}
@@ -165,7 +169,7 @@ func objectText(kind uint8, object []byte, protocol uint8) string {
 // reasonText explains the decisions that no clause made (enum reason).
 func reasonText(reason uint8) string {
 	switch reason {
-	case 0, reasonDefault:
+	case 0, reasonDefault, reasonMoved:
 		return ""
 	case 1:
 		return "the process's scope was closed"

@@ -74,10 +74,14 @@ type Record struct {
 	Probe  bool
 	Effect ir.Effect
 	Op     ir.Op
-	// Clause is the index in dfa.Image.Clauses of the deciding clause; -1 for
+	// Clause is the index in dfa.Image.Clauses of the deciding clause, or behind those
+	// in dfa.Image.Protects of what is protected; -1 for
 	// a decision of a default, or of the engine's own, which Reason explains.
 	Clause  int
 	Default int // index in dfa.Image.Defaults, or -1
+	// Label is that of a file source that names other files when a directory is
+	// renamed, which is why it was refused; or -1.
+	Label  int
 	Reason  string
 	// Object is the path, address or socket name, as the container sees it.
 	Object string
