@@ -66,14 +66,14 @@ static __always_inline void judge(struct act *act, u32 row, u32 ops)
 			decide(act, row, op, ARGS_NONE);
 }
 
-/* judge_kept decides on what changes a file that is protected under whatever name it
- * is known by. */
-__noinline int judge_kept(struct act *act, u32 ops)
+/* kept_of returns the row of what protects a file from OPS, under whatever name it is
+ * known by; 0: nothing does. A function of its own, and not one that decides, so that
+ * their stacks do not add up. */
+__noinline u32 kept_of(struct act *act, u32 ops)
 {
 	struct image *head;
 	struct file_state *state;
 	struct file_key key;
-	u32 kept;
 
 	if (!act || !act->inode || !(ops & (BIT(OP_WRITE) | BIT(OP_APPEND) | BIT(OP_UNLINK))))
 		return 0;
@@ -83,12 +83,16 @@ __noinline int judge_kept(struct act *act, u32 ops)
 	key = file_key(act, (void *)act->inode);
 	state = bpf_map_lookup_elem(&files, &key);
 	if (state)
-		kept = state->kept;
-	else
-		kept = saturated(act) ? head->kept_all : 0;
+		return state->kept;
+	return saturated(act) ? head->kept_all : 0;
+}
+
+static __always_inline void judge_kept(struct act *act, u32 ops)
+{
+	u32 kept = kept_of(act, ops);
+
 	if (kept)
 		decide(act, kept, OP_WRITE, ARGS_NONE);
-	return 0;
 }
 
 #define MAX_NAMES 4 /* mounts that show one file */

@@ -82,7 +82,7 @@ type Record struct {
 	// Label is that of a file source that names other files when a directory is
 	// renamed, which is why it was refused; or -1.
 	Label  int
-	Reason  string
+	Reason string
 	// Object is the path, address or socket name, as the container sees it.
 	Object string
 	Args   []string // argv of an exec, bounded
