@@ -16,7 +16,6 @@ import (
 // yet. Each must be refused by name where it is to be enforced; one that is not
 // has to leave the list.
 var later = map[string]string{
-	"protected-inputs":         "protect",
 	"ask-retry":                "the effect ask",
 	"ask-is-weaker-than-block": "the effect ask",
 }

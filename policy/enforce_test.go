@@ -25,7 +25,6 @@ func unenforcedTexts() map[string][]string {
 		"clauses on recv":     {rule(`block recv any`), rule(`kill recv "10."`)},
 		"a default that asks": {"policy: |\n  default ask exec\n", "policy: |\n  default ask hold 1m open\n"},
 		"a default of recv":   {"policy: |\n  default block recv\n"},
-		"protect":             {"protect: [x]\n", "protect: [{path: x, if: A}]\npolicy: |\n  source A = exec \"a\"\n"},
 		"feedback.stderr":     {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
 		"host names in endpoint patterns": {
 			rule(`block connect "github.com"`), rule(`block send "*.github.com:443"`), rule(`block connect any unless target not "a.b"`),
