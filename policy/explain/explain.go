@@ -53,7 +53,8 @@ type Statement struct {
 	// Mode is the effect that a clause or a default has where it is enforced, or
 	// NotEnforced; "" for what has no effect of its own.
 	Mode string `json:"mode,omitempty"`
-	// Notes say what of it is otherwise in this version or on this host.
+	// Notes say what of it is otherwise in this version or on this host, and what it
+	// leaves open that most would not expect.
 	Notes []string `json:"notes"`
 }
 
@@ -78,7 +79,7 @@ type Host struct {
 // Explain puts a program into words. unenforced is what this version's engine does
 // not enforce of it, as package policy lists it.
 func Explain(p *ir.Program, unenforced diag.List, host Host) *Policy {
-	x := explainer{program: p, host: host, refused: map[string][]string{}}
+	x := explainer{program: p, host: host, refused: map[string][]string{}, held: newHeld(p)}
 	for _, d := range unenforced {
 		at := fmt.Sprintf("%s:%d:%d", d.File, d.Line, d.Col)
 		what := strings.TrimPrefix(d.Message, "not supported by this version: ")
@@ -105,6 +106,7 @@ type explainer struct {
 	program *ir.Program
 	host    Host
 	refused map[string][]string // what is not enforced, by position
+	held    *held
 }
 
 // statement makes a statement whose meaning begins with a capital letter and ends
@@ -198,6 +200,9 @@ func (x *explainer) clause(c *ir.Clause) Statement {
 	}
 	s := x.statement(c.Pos, c.Text, text+outcome(c.Effect, holdOf(c.Hold)), c.Effect)
 	s.Unless = append(s.Unless, excuses(x.program, c)...)
+	if note := x.appends(c); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
 	if x.host.KilledExec && c.Op == ir.Exec && c.Effect == ir.Block && s.Mode != NotEnforced {
 		s.Mode = "block or kill"
 		s.Notes = append(s.Notes, "On this host (tier fmod_ret) the process may be killed, instead of getting EPERM: when the arguments are not in memory at the time.")
