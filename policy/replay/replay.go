@@ -212,7 +212,6 @@ func (q *question) queries() ([]variant, error) {
 	}
 	if !path.IsAbs(x.Object) {
 		x.Object, x.Unresolved = "/", true
-		return []variant{{query: x}}, nil
 	}
 	if q.op != ir.Exec {
 		return []variant{{query: x}}, nil
