@@ -233,3 +233,35 @@ func TestDifferential(t *testing.T) {
 		t.Error("the scenarios make too little sense")
 	}
 }
+
+// TestMovedBehind: a directory that moves counts under each clause that names other files
+// below its new path, also where another clause decides about these files first.
+func TestMovedBehind(t *testing.T) {
+	for _, c := range []struct{ first, then, want string }{
+		{`block write "/*/*/a"`, `kill write "/w/d/a"`, "kill r1"},
+		{`block write "/*/*/a"`, `ask write "/w/d/a"`, "ask r1"},
+		{`block write "/*/*/a"`, `block write "/w/d/a"`, "block r1"},
+		{`block write "/*/*/a"`, `block write "/s/d/{a,b}"`, "block r1"},
+		{`block write "/*/*/a" unless target "/w/d/*"`, `block write "/w/d/a"`, "block r0"},
+		{`block write "/*/*/a" if true`, `notify write "/w/d/a"`, "notify r1"},
+		{`block write "/*/*/a"`, `notify write "/*/d/a"`, "ok"},
+		{`block unlink "/*/*/a"`, `ask unlink "/w/d/a"`, "ask r1"},
+	} {
+		s := &scenario{
+			declarations: []string{"rule RULE: " + c.first, "rule RULE: " + c.then},
+			steps:        [][]string{{"a", "rename", "/w/d", "/s/d"}},
+		}
+		found, sense, err := compare(s)
+		if err != nil || found != nil || sense != 1 {
+			t.Errorf("%s; %s: %v, %+v", c.first, c.then, err, found)
+			continue
+		}
+		p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := model.New(p.Program).Do(s.steps[0]); err != nil || d.String() != c.want {
+			t.Errorf("%s; %s: %v, %v, want %s", c.first, c.then, d, err, c.want)
+		}
+	}
+}

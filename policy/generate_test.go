@@ -150,19 +150,11 @@ func (g *generator) clause() string {
 	if g.one(2) {
 		out += " if " + g.expression()
 	}
-	// An image has no clauses behind one that always matches. Where directories
-	// move, one would be missed.
-	always := !strings.Contains(out, " if ") && g.trees
-	if always || g.one(2) {
+	if g.one(2) {
 		out += " unless " + g.condition(pattern, op)
-		if always {
-			out += ` or lineage-includes exec "never"`
-		}
 		if g.one(3) {
 			out += " or " + g.condition(pattern, op)
 		}
-	} else if g.trees {
-		out += ` unless lineage-includes exec "never"`
 	}
 	return out
 }
