@@ -27,9 +27,8 @@ type world struct {
 	pipes     map[string]*inode
 	memory    map[string]*inode
 	gates     []wgate
-	clock     int  // of gates
-	numbers   int  // of inodes
-	blurred   bool // a path could not be resolved
+	clock     int // of gates
+	numbers   int // of inodes
 	asks
 }
 

@@ -235,16 +235,18 @@ func (c *Clause) always() bool {
 		!c.UnlessModified && !c.UnlessUnmodified
 }
 
-// unknownRow is the row of a key that cannot be read.
+// unknownRow is the row of a key that cannot be read. Its labels are those of files and
+// programs: an endpoint without a name has no source's.
 func (b *builder) unknownRow() Row {
 	r := Row{Tokens: make([]uint64, b.img.ArgWords)}
 	for i := range b.args.count {
 		r.Tokens[i/64] |= 1 << (i % 64)
 	}
 	for id, u := range b.uses {
-		if b.patterns[id].Kind == ir.ExecProgram {
+		switch b.patterns[id].Kind {
+		case ir.ExecProgram:
 			r.ExecSources |= u.labels
-		} else {
+		case ir.File:
 			r.Sources |= u.labels
 		}
 		for _, g := range u.gates {
