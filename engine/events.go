@@ -73,6 +73,7 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 	}
 	if p, ok := s.protected(rec.Clause); ok {
 		item.Clause, item.ClausePosition = "protect "+p.Text, p.Pos
+		item.Labels = s.labelNames(rec.Process.Labels & tested(p.If))
 		item.Because = "what `protect` lists can be read, and not changed, moved or removed, under any of its names"
 	}
 	if source, ok := s.fileSource(rec.Label); ok {
@@ -82,13 +83,17 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 	if rule, clause, ok := s.clause(rec.Clause); ok {
 		item.Rule, item.Because = rule.Name, rule.Because
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos
-		var tested uint64
-		for _, term := range clause.If {
-			tested |= term.All | term.None
-		}
-		item.Labels = s.labelNames(rec.Process.Labels & tested)
+		item.Labels = s.labelNames(rec.Process.Labels & tested(clause.If))
 	}
 	return item
+}
+
+// tested are the labels that a condition asks for.
+func tested(terms []ir.Term) (labels uint64) {
+	for _, term := range terms {
+		labels |= term.All | term.None
+	}
+	return labels
 }
 
 func feedbackProcess(p kernel.Process, pid int, comm string) feedback.Process {

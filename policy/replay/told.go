@@ -36,6 +36,9 @@ type told struct {
 // taken to have been under the workspace.
 func read(op ir.Op, r *Record, workspace string) *told {
 	t := &told{labels: map[string]bool{}, gates: map[string]bool{}, lineages: map[string]bool{}}
+	if t.otherwise(op, r, workspace) {
+		return t
+	}
 	const before = "rule r:\n"
 	tree, errs := syntax.Parse(diag.NewText("", []byte(before+r.Clause)))
 	if len(errs) > 0 || len(tree.Rules) != 1 || len(tree.Rules[0].Clauses) != 1 {
@@ -71,10 +74,28 @@ func read(op ir.Op, r *Record, workspace string) *told {
 	return t
 }
 
+// otherwise is about what decides and is no clause: `protect`, and a source whose
+// directory was to be moved.
+func (t *told) otherwise(op ir.Op, r *Record, workspace string) bool {
+	text, protects := strings.CutPrefix(r.Clause, "protect ")
+	switch {
+	case r.Rule != "":
+		return false
+	case strings.HasPrefix(r.Clause, "source "):
+		t.hidden = moved
+	case protects && path.IsAbs(r.Object) && !under(text, workspace, r.Object):
+		if t.object(op, r, text, workspace); t.hidden == "" || t.hidden == moved {
+			t.hidden = "another name of the file is protected, or a directory was to be moved; the record does not tell"
+		}
+	}
+	return protects || t.hidden != ""
+}
+
 // object finds out what the clause's pattern matched, if not the object as recorded.
 func (t *told) object(op ir.Op, r *Record, text, workspace string) {
 	switch {
 	case op >= ir.Connect || !path.IsAbs(r.Object) && r.Effect != ir.Notify.String(): // whatever the name is, it matched
+	case !valid(text, workspace):
 	case op == ir.Exec && !strings.Contains(text, "/"):
 		name := invokedName(r)
 		switch {
@@ -95,6 +116,12 @@ func (t *told) object(op ir.Op, r *Record, text, workspace string) {
 			t.hidden = moved
 		}
 	}
+}
+
+// valid tells whether a pattern is one: a log can have any text.
+func valid(text, workspace string) bool {
+	_, _, err := pattern.Exec(text, workspace)
+	return err == nil
 }
 
 // moved is why a clause counts for a file that its patterns do not name.
