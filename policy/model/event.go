@@ -29,6 +29,7 @@ type event struct {
 	// mapped: "a private executable mapping (ld.so /usr/bin/git)" of a program.
 	mapped bool
 	in     uint64 // the labels that it would bring in
+	text   string // what String returned
 }
 
 // names says by which names of a program a pattern is tried.
@@ -149,8 +150,16 @@ func (e *event) spoils(g ir.Gate) bool {
 	return e.moved != "" && l.movedApart(e.moved, e.to)
 }
 
-// String is the event for people.
+// String is the event for people, which does not change any more: a policy of many
+// clauses asks for it many times.
 func (e *event) String() string {
+	if e.text == "" {
+		e.text = e.inWords()
+	}
+	return e.text
+}
+
+func (e *event) inWords() string {
 	switch {
 	case e.moved != "":
 		return e.op.String() + " what is below " + e.moved + " (moved to " + e.to + ")"

@@ -67,8 +67,15 @@ type Answer struct {
 	When []string // phrases; none for the first answer
 }
 
-// maxFacts bounds what is tried: 2 to the power of it states.
-const maxFacts = 10
+// maxFacts bounds what is tried: 2 to the power of it states. The others are bounds, in
+// bytes, above those of the engine (a path of 4,095, 2,048 of arguments): globs are
+// matched against these texts. Of a clause that is longer nothing is read.
+const (
+	maxFacts  = 10
+	maxObject = 4096
+	maxArgs   = 16 << 10
+	maxClause = 16 << 10
+)
 
 // Replay decides a record under a program. It takes time that grows with the program and
 // the record, for the states that the record leaves open up to a thousand times.
@@ -86,6 +93,9 @@ func Replay(p *ir.Program, r *Record) Outcome {
 	was, ok := effect(r.Effect)
 	if !ok || was == ir.Allow {
 		return unclear("nothing is known of the effect %q", r.Effect)
+	}
+	if len(r.Object) > maxObject || length(r.Args) > maxArgs {
+		return unclear("its object or arguments are longer than any that the engine records")
 	}
 	if strings.ContainsRune(r.Object+strings.Join(r.Args, ""), utf8.RuneError) {
 		return unclear("a name has bytes that are no UTF-8, and the record does not hold them")
@@ -109,6 +119,13 @@ func Replay(p *ir.Program, r *Record) Outcome {
 		}
 	}
 	return out
+}
+
+func length(args []string) (n int) {
+	for _, a := range args {
+		n += len(a) + 1
+	}
+	return n
 }
 
 func operation(word string) (ir.Op, bool) {

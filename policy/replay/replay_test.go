@@ -101,6 +101,9 @@ func TestReplay(t *testing.T) {
 		{"protected now", "rule r: block write \"/w/x\"", replay.Record{Effect: "block", Operation: "write", Object: "/w/x", Clause: "protect x"}, "alike; block r"},
 		{"a source", "rule r: block read \"/z\"", replay.Record{Effect: "block", Operation: "write", Object: "/w/d", Clause: `source A = file "d/x"`},
 			"unclear: a directory was to be moved, and it is not recorded where to"},
+		{"a long path", `rule r: block read any`, file("read", `block read any`, "/"+strings.Repeat("x", 4096)), "unclear: its object or arguments are longer than any that the engine records"},
+		{"long arguments", `rule r: block exec any`, exec(`block exec any`, "/bin/x", strings.Repeat("x", 16<<10)), "unclear: its object or arguments are longer than any that the engine records"},
+		{"a long clause", `rule r: block read any`, file("read", `block read "`+strings.Repeat("x", 16<<10)+`"`, "/x"), "alike; block r"},
 		{"bytes", `rule r: block write "/w/x"`, file("write", `block write any`, "/w/\ufffd"), "unclear: a name has bytes that are no UTF-8, and the record does not hold them"},
 
 		{"an address", `rule r: block connect "10.0.0.0/8"`, file("connect", "block connect any", "10.1.2.3:80"), "alike; block r"},

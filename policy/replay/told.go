@@ -36,7 +36,7 @@ type told struct {
 // taken to have been under the workspace.
 func read(op ir.Op, r *Record, workspace string) *told {
 	t := &told{labels: map[string]bool{}, gates: map[string]bool{}, lineages: map[string]bool{}}
-	if t.otherwise(op, r, workspace) {
+	if len(r.Clause) > maxClause || t.otherwise(op, r, workspace) {
 		return t
 	}
 	const before = "rule r:\n"
