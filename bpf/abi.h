@@ -36,6 +36,12 @@
 #define MAX_CGROUP_DEPTH 24	 /* of a scope's own cgroup; below it any depth */
 #define SCRATCHES_PER_CPU 8
 #define RING_SIZE (4 << 20)
+#define MAX_REQUESTS (1 << 14)	   /* open requests for approval, of all scopes */
+#define MAX_SCOPE_REQUESTS 64	   /* of them, of one scope */
+#define MAX_ANSWERS (1 << 16)	   /* remembered, of all scopes */
+#define MAX_SCOPE_ANSWERS 1024	   /* of them, of one scope */
+#define MAX_GRANTED_USES (1 << 14) /* descriptors and connections */
+#define MAX_LIFTED 4		   /* asks that one operation can have behind it */
 
 /* In the order of package ir. */
 enum op {
@@ -108,6 +114,23 @@ enum reason {
 	REASON_DEFAULT,		/* a default: the clause is its number */
 	REASON_MOVED_SOURCE,	/* the rename of a directory that a file source names: the clause
 				 * is its label */
+	REASON_TOO_MANY_ASKS,	/* more than MAX_LIFTED */
+	REASON_ARGS_CHANGED,	/* argv or environment are not what was granted */
+};
+
+/* What became of an ask. */
+enum asked {
+	ASKED_NOT,
+	ASKED_OPENED,	  /* a request was opened; the operation may be tried again */
+	ASKED_AGAIN,	  /* it is still open */
+	ASKED_HELD,	  /* a request was opened, and the process stopped */
+	ASKED_HELD_AGAIN, /* it went on before it was answered */
+	ASKED_TIMED_OUT,  /* nobody answered in time */
+	ASKED_DENIED,	  /* a person denied this operation */
+	ASKED_GRANTED,	  /* a record of its own: a grant was used */
+	ASKED_FULL,	  /* no room for another request */
+	ASKED_UNNAMED,	  /* what it is about cannot be told: no grant could name it */
+	ASKED_NO_HOLD,	  /* who does this cannot be stopped */
 };
 
 enum object_kind {
@@ -133,10 +156,12 @@ struct image {
 	__u32 kept_all;	 /* the row of all that is protected; 0: nothing is */
 	__u32 moves;	 /* the number of struct move */
 	__u32 move_words;
+	__u32 asks;		 /* bit set of operations about which a person can be asked */
 	__u64 labels;		 /* labels that are kept of files */
 	__u64 integrity;	 /* labels that no flow carries */
 	__u64 defaults[NUM_OPS]; /* bit sets, the strictest first */
 	__u8 default_effects[MAX_DEFAULTS];
+	__u32 default_holds[MAX_DEFAULTS]; /* as in struct clause */
 	__u64 arg_start[ARG_WORDS];
 };
 
@@ -175,7 +200,9 @@ struct clause {
 	__u8 effect;
 	__u8 any;	      /* names nothing */
 	__u8 unless_modified; /* bit set of enum modified */
-	__u8 pad[7];
+	__u8 op;	      /* as written: one of connect governs what is sent, too */
+	__u16 rule;
+	__u32 hold; /* of an ask: how long the process is stopped for an answer, ms */
 };
 
 struct gate_ref {
@@ -279,6 +306,53 @@ struct file_key {
 	__u32 generation;
 };
 
+/*
+ * What an answer is for: a keyed hash of the rule, the operation, its object and argv,
+ * and all that a grant binds. Only who knows the key can tell what would match.
+ */
+struct ask_key {
+	__u64 sum[2];
+	__u32 scope, generation;
+};
+
+/* What a person said. */
+struct answer {
+	__u64 until; /* CLOCK_BOOTTIME, ns; 0: as long as the scope */
+	__u64 used;  /* operations that it let through or refused */
+	__u32 count; /* of a grant: how often it can be used, beside the time */
+	__u8 denied;
+	__u8 timed; /* until means something */
+	__u8 pad[2];
+};
+
+struct answer_change {
+	struct ask_key key;
+	__u64 until;
+	__u32 count;
+	__u8 denied;
+	__u8 timed;
+	__u8 pad[2];
+};
+
+/* A retry belongs to no process. */
+struct request_key {
+	struct ask_key ask;
+	__u64 process;
+};
+
+struct request {
+	__u64 since, until; /* CLOCK_BOOTTIME, ns; until: of one that is held */
+	__u64 started;	    /* when the process was, CLOCK_BOOTTIME, ns */
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* A descriptor or connection that a grant has opened for a process. */
+struct granted_use {
+	__u64 sum[2];
+	__u64 process;
+};
+
 /* Which scopes have something to remember of a file. */
 struct file_owners {
 	__u32 scope, generation;
@@ -298,8 +372,9 @@ struct host {
 	__u32 strays; /* tasks that were moved out of their scope's cgroup */
 	__u64 next_process;
 	__u64 root; /* address of the inode of the host's root directory, which stays in memory */
-	__u32 changes; /* renames and freed inodes: invalidates what was remembered of files */
-	__u32 tier;    /* 1 lsm, 2 fmod_ret */
+	__u32 changes;	 /* renames and freed inodes: invalidates what was remembered of files */
+	__u32 tier;	 /* 1 lsm, 2 fmod_ret */
+	__u64 secret[2]; /* the key of the sums in struct ask_key */
 };
 
 /* One record of the ring buffer; its object and then its argv follow. */
@@ -324,7 +399,11 @@ struct record {
 	__u8 flags; /* enum process_flag */
 	__u8 protocol;
 	char comm[16];
-	__u8 pad[4];
+	__u32 uid;
+	__u64 ask[2]; /* the sum of an ask that decided, or of an answer to it */
+	__u8 asked;   /* enum asked */
+	__u8 mapped;  /* of an exec: code that is mapped, without argv */
+	__u8 pad[6];
 };
 
 /* The bounds that Go needs: bpf2go makes constants of enumerators, not of macros. */
@@ -341,12 +420,16 @@ enum limits {
 	LIMIT_STATES_LARGE = STATES_LARGE,
 	LIMIT_ARG_POSITIONS = ARG_WORDS * 64,
 	LIMIT_SCRATCHES_PER_CPU = SCRATCHES_PER_CPU,
+	LIMIT_SCOPE_REQUESTS = MAX_SCOPE_REQUESTS,
+	LIMIT_SCOPE_ANSWERS = MAX_SCOPE_ANSWERS,
 };
 
 _Static_assert(sizeof(struct row) == 312, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 208, "record");
+_Static_assert(sizeof(struct record) == 232, "record");
+_Static_assert(sizeof(struct request_key) == 32, "request_key");
+_Static_assert(sizeof(struct answer_change) == 40, "answer_change");
 
 #endif

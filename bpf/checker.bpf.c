@@ -65,8 +65,8 @@ int check_row(void *unused)
 	return 0;
 }
 
-/* Decides on a row, without argv. */
-SEC("syscall")
+/* Decides on a row, without argv. No program that may sleep: see process_of. */
+SEC("raw_tp")
 int check_decide(void *unused)
 {
 	struct query *q = the_query();

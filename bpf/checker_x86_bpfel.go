@@ -13,6 +13,23 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type CheckerAnswer struct {
+	_      structs.HostLayout
+	Until  uint64
+	Used   uint64
+	Count  uint32
+	Denied uint8
+	Timed  uint8
+	Pad    [2]uint8
+}
+
+type CheckerAskKey struct {
+	_          structs.HostLayout
+	Sum        [2]uint64
+	Scope      uint32
+	Generation uint32
+}
+
 type CheckerFileId struct {
 	_          structs.HostLayout
 	Ino        uint64
@@ -42,6 +59,12 @@ type CheckerFileState struct {
 	Kept   uint32
 }
 
+type CheckerGrantedUse struct {
+	_       structs.HostLayout
+	Sum     [2]uint64
+	Process uint64
+}
+
 type CheckerHost struct {
 	_           structs.HostLayout
 	Abi         uint32
@@ -50,6 +73,7 @@ type CheckerHost struct {
 	Root        uint64
 	Changes     uint32
 	Tier        uint32
+	Secret      [2]uint64
 }
 
 type CheckerImage struct {
@@ -62,11 +86,12 @@ type CheckerImage struct {
 	KeptAll        uint32
 	Moves          uint32
 	MoveWords      uint32
-	_              [4]byte
+	Asks           uint32
 	Labels         uint64
 	Integrity      uint64
 	Defaults       [10]uint64
 	DefaultEffects [64]uint8
+	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
 }
 
@@ -94,7 +119,11 @@ type CheckerOutput struct {
 		Flags      uint8
 		Protocol   uint8
 		Comm       [16]int8
-		Pad        [4]uint8
+		Uid        uint32
+		Ask        [2]uint64
+		Asked      uint8
+		Mapped     uint8
+		Pad        [6]uint8
 	}
 	Data [6144]int8
 }
@@ -134,6 +163,21 @@ type CheckerQuery struct {
 	Pad     uint32
 	Address [24]uint8
 	_       [4]byte
+}
+
+type CheckerRequest struct {
+	_       structs.HostLayout
+	Since   uint64
+	Until   uint64
+	Started uint64
+	Tgid    uint32
+	Pad     uint32
+}
+
+type CheckerRequestKey struct {
+	_       structs.HostLayout
+	Ask     CheckerAskKey
+	Process uint64
 }
 
 type CheckerScope struct {
@@ -192,6 +236,7 @@ type CheckerThread struct {
 			Trusted uint32
 			Exempt  uint32
 			Pad     uint32
+			Object  [2]uint64
 		}
 	}
 	LastUse struct {
@@ -206,6 +251,71 @@ type CheckerThread struct {
 		Ops     uint32
 		Pad     uint32
 	}
+	Ask struct {
+		_   structs.HostLayout
+		Sip struct {
+			_ structs.HostLayout
+			V [4]uint64
+		}
+		Other struct {
+			_ structs.HostLayout
+			V [4]uint64
+		}
+		Walk struct {
+			_      structs.HostLayout
+			Vector uint64
+			Next   uint64
+			Index  uint32
+			Count  uint32
+			First  uint32
+			Skip   uint32
+			Compat uint32
+			Inside uint32
+			Done   uint32
+			_      [4]byte
+		}
+		Ended    [2]uint64
+		Object   [2]uint64
+		Sum      [2]uint64
+		Use      [2]uint64
+		Deciding [2]uint64
+		Script   [3]uint64
+		Who      uint64
+		Strings  struct {
+			_     structs.HostLayout
+			First [2]uint64
+			Rest  [2]uint64
+		}
+		From         uint64
+		Args         uint32
+		Env          uint32
+		Skip         uint32
+		StringsKnown uint32
+		Matching     [4]uint32
+		Ask          struct {
+			_      structs.HostLayout
+			Clause uint32
+			Rule   uint32
+			Hold   uint32
+			Op     uint8
+			Reason uint8
+			Pad    [2]uint8
+		}
+		Hold    uint32
+		Restart uint32
+		Count   uint32
+		Matches uint32
+		Lifted  [4]struct {
+			_       structs.HostLayout
+			Sum     [2]uint64
+			Use     [2]uint64
+			Clause  uint32
+			Reason  uint8
+			Op      uint8
+			Counted uint8
+			Pad     uint8
+		}
+	}
 	Args [2304]int8
 }
 
@@ -213,6 +323,7 @@ type CheckerThread struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	CheckerMapAnswers           = "answers"
 	CheckerMapCandidates        = "candidates"
 	CheckerMapClauses           = "clauses"
 	CheckerMapDfaLarge          = "dfa_large"
@@ -220,6 +331,7 @@ const (
 	CheckerMapFiles             = "files"
 	CheckerMapFilesByScope      = "files_by_scope"
 	CheckerMapGateRefs          = "gate_refs"
+	CheckerMapGrantedUses       = "granted_uses"
 	CheckerMapHosts             = "hosts"
 	CheckerMapImages            = "images"
 	CheckerMapMoveClasses       = "move_classes"
@@ -231,6 +343,8 @@ const (
 	CheckerMapProcesses         = "processes"
 	CheckerMapQueries           = "queries"
 	CheckerMapRecords           = "records"
+	CheckerMapRequests          = "requests"
+	CheckerMapRequestsCount     = "requests_count"
 	CheckerMapRows              = "rows"
 	CheckerMapScopes            = "scopes"
 	CheckerMapScopesByCgroup    = "scopes_by_cgroup"
@@ -303,6 +417,7 @@ type CheckerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type CheckerMapSpecs struct {
+	Answers        *ebpf.MapSpec `ebpf:"answers"`
 	Candidates     *ebpf.MapSpec `ebpf:"candidates"`
 	Clauses        *ebpf.MapSpec `ebpf:"clauses"`
 	DfaLarge       *ebpf.MapSpec `ebpf:"dfa_large"`
@@ -310,6 +425,7 @@ type CheckerMapSpecs struct {
 	Files          *ebpf.MapSpec `ebpf:"files"`
 	FilesByScope   *ebpf.MapSpec `ebpf:"files_by_scope"`
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
+	GrantedUses    *ebpf.MapSpec `ebpf:"granted_uses"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
@@ -321,6 +437,8 @@ type CheckerMapSpecs struct {
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Queries        *ebpf.MapSpec `ebpf:"queries"`
 	Records        *ebpf.MapSpec `ebpf:"records"`
+	Requests       *ebpf.MapSpec `ebpf:"requests"`
+	RequestsCount  *ebpf.MapSpec `ebpf:"requests_count"`
 	Rows           *ebpf.MapSpec `ebpf:"rows"`
 	Scopes         *ebpf.MapSpec `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.MapSpec `ebpf:"scopes_by_cgroup"`
@@ -367,6 +485,7 @@ func (o *CheckerObjects) Close() error {
 //
 // It can be passed to LoadCheckerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CheckerMaps struct {
+	Answers        *ebpf.Map `ebpf:"answers"`
 	Candidates     *ebpf.Map `ebpf:"candidates"`
 	Clauses        *ebpf.Map `ebpf:"clauses"`
 	DfaLarge       *ebpf.Map `ebpf:"dfa_large"`
@@ -374,6 +493,7 @@ type CheckerMaps struct {
 	Files          *ebpf.Map `ebpf:"files"`
 	FilesByScope   *ebpf.Map `ebpf:"files_by_scope"`
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
+	GrantedUses    *ebpf.Map `ebpf:"granted_uses"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
@@ -385,6 +505,8 @@ type CheckerMaps struct {
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Queries        *ebpf.Map `ebpf:"queries"`
 	Records        *ebpf.Map `ebpf:"records"`
+	Requests       *ebpf.Map `ebpf:"requests"`
+	RequestsCount  *ebpf.Map `ebpf:"requests_count"`
 	Rows           *ebpf.Map `ebpf:"rows"`
 	Scopes         *ebpf.Map `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.Map `ebpf:"scopes_by_cgroup"`
@@ -396,6 +518,7 @@ type CheckerMaps struct {
 
 func (m *CheckerMaps) Close() error {
 	return _CheckerClose(
+		m.Answers,
 		m.Candidates,
 		m.Clauses,
 		m.DfaLarge,
@@ -403,6 +526,7 @@ func (m *CheckerMaps) Close() error {
 		m.Files,
 		m.FilesByScope,
 		m.GateRefs,
+		m.GrantedUses,
 		m.Hosts,
 		m.Images,
 		m.MoveClasses,
@@ -414,6 +538,8 @@ func (m *CheckerMaps) Close() error {
 		m.Processes,
 		m.Queries,
 		m.Records,
+		m.Requests,
+		m.RequestsCount,
 		m.Rows,
 		m.Scopes,
 		m.ScopesByCgroup,

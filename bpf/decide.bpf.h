@@ -3,8 +3,8 @@
 #ifndef ACTPLANE_DECIDE_H
 #define ACTPLANE_DECIDE_H
 
+#include "ask.bpf.h"
 #include "gates.bpf.h"
-#include "labels.bpf.h"
 #include "match.bpf.h"
 
 /* Which clauses are asked. Those that look at argv can only be asked when it is
@@ -35,6 +35,25 @@ struct decision {
 	u32 reason;   /* out */
 	u64 lifted;   /* out: defaults */
 };
+
+/* add_ask notes an ask that matches; what it says, its answer decides. More than an
+ * operation can have behind it are refused. In the thread's state, since the verifier
+ * would look at each number of them by itself. */
+static __always_inline bool add_ask(struct decision *d, u32 number)
+{
+	struct thread *thread = thread_state();
+	u64 at = thread ? thread->ask.matches : MAX_LIFTED;
+
+	if (!thread || at >= MAX_LIFTED) {
+		d->effect = EFFECT_BLOCK;
+		d->reason = REASON_TOO_MANY_ASKS;
+		return false;
+	}
+	thread->ask.matches = at + 1;
+	BOUND(at, MAX_LIFTED - 1);
+	thread->ask.matching[at] = number;
+	return true;
+}
 
 static __always_inline bool excused_by_gate(struct scope *scope, struct clause *clause)
 {
@@ -106,6 +125,8 @@ static long candidate_step(u64 step, struct decision *d)
 		return 1;
 	if (!clause_holds(d, clause))
 		return 0;
+	if (clause->effect == EFFECT_ASK)
+		return !add_ask(d, number);
 	d->clause = number;
 	d->effect = clause->effect;
 	return 1;
@@ -130,20 +151,27 @@ static __always_inline u32 allow_mode(u32 mode)
 	return mode == ARGS_ONLY ? ARGS_KNOWN : mode;
 }
 
-/* lowest_bit is the number of the lowest bit of SET, which is not 0. In halves, since
- * clang 14 has no instruction for it, and a loop costs the verifier its patience. */
-static __always_inline u64 lowest_bit(u64 set)
+/* Defaults come strictest first; STEP is the number of one. */
+static long default_step(u64 step, struct decision *d)
 {
-	u64 at = 0;
+	struct image *head = image_at(d->image);
+	u64 bit = step;
+	u8 effect;
 
-	for (u64 half = 32; half; half >>= 1) {
-		u64 low = (1ULL << half) - 1, step = half & -(u64) !(set & low);
-
-		BOUND(step, 32 | 16 | 8 | 4 | 2 | 1);
-		set >>= step;
-		at += step;
-	}
-	return at;
+	if (!head || !(d->lifted >> step))
+		return 1;
+	if (!(d->lifted >> step & 1))
+		return 0;
+	BOUND(bit, MAX_DEFAULTS - 1);
+	effect = head->default_effects[bit];
+	if (effect <= d->effect)
+		return 1;
+	if (effect == EFFECT_ASK)
+		return !add_ask(d, DEFAULT_RULE | step);
+	d->effect = effect;
+	d->clause = step;
+	d->reason = REASON_DEFAULT;
+	return 1;
 }
 
 /* decide_default asks the operation's defaults, of which the strictest that no allow
@@ -151,7 +179,6 @@ static __always_inline u64 lowest_bit(u64 set)
 static __always_inline void decide_default(struct decision *d, struct row *row, u32 op)
 {
 	struct image *head = image_at(d->image);
-	u64 left, bit;
 
 	if (!head || op >= NUM_OPS)
 		return;
@@ -161,16 +188,9 @@ static __always_inline void decide_default(struct decision *d, struct row *row, 
 	d->mode = allow_mode(d->mode);
 	if (row->allows[op].count)
 		bpf_loop(row->allows[op].count, allow_step, d, 0);
-	left = head->defaults[op] & ~d->lifted;
-	if (!left)
-		return;
-	bit = lowest_bit(left);
-	BOUND(bit, MAX_DEFAULTS - 1);
-	if (head->default_effects[bit] <= d->effect)
-		return;
-	d->effect = head->default_effects[bit];
-	d->clause = bit;
-	d->reason = REASON_DEFAULT;
+	d->lifted = head->defaults[op] & ~d->lifted; /* those that are left */
+	if (d->lifted)
+		bpf_loop(MAX_DEFAULTS, default_step, d, 0);
 }
 
 /* precedes: the strictest holds; of equals a clause goes before a default, and what is
@@ -195,6 +215,7 @@ static __always_inline void rule(struct act *act, struct decision *d, u32 op, u3
 	act->reason = d->reason;
 	act->op = op;
 	act->row = row;
+	act->asked = ASKED_NOT;
 	act->turns++;
 }
 
@@ -213,11 +234,55 @@ static __always_inline struct decision about(struct act *act, u32 mode)
 	return d;
 }
 
-/* decide asks the clauses that a row lists for OP, and keeps the strictest verdict
- * in ACT. */
-__noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
+/* asked_before tells whether the ask that decides so far goes before another. */
+static __always_inline bool asked_before(struct act *act, u32 number)
+{
+	return act->effect == EFFECT_ASK &&
+	       (number & DEFAULT_RULE || (act->reason == REASON_CLAUSE && act->clause <= number));
+}
+
+/*
+ * settle_asks makes of the asks that match, unless something stricter does, what
+ * their answers say: of those without one the first in file order decides. What the
+ * one is about that decides stays in the thread's state.
+ */
+__noinline int settle_asks(struct act *act, u32 op, u32 row)
+{
+	struct thread *thread = thread_state();
+	u32 number, asked, count;
+
+	if (!act || !thread)
+		return 0;
+	count = thread->ask.matches;
+	_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < MAX_LIFTED; i++)
+	{
+		if (i >= count || act->effect >= EFFECT_BLOCK)
+			break;
+		number = thread->ask.matching[i];
+		asked = answer_ask(act, thread, number, op);
+		if (asked == ASKED_GRANTED || (asked != ASKED_DENIED && asked_before(act, number)))
+			continue;
+		act->effect = asked == ASKED_DENIED ? EFFECT_BLOCK : EFFECT_ASK;
+		act->clause = number & (DEFAULT_RULE - 1);
+		act->reason = number & DEFAULT_RULE ? REASON_DEFAULT : REASON_CLAUSE;
+		act->asked = asked;
+		act->op = op < NUM_OPS ? op : thread->ask.ask.op;
+		act->row = row;
+		act->turns++;
+		thread->ask.deciding[0] = thread->ask.sum[0];
+		thread->ask.deciding[1] = thread->ask.sum[1];
+		thread->ask.hold = thread->ask.ask.hold;
+	}
+	return 0;
+}
+
+/* decide_row is decide but for asks: it returns whether any are to be settled. */
+__noinline int decide_row(struct act *act, u32 number, u32 op, u32 mode)
 {
 	struct decision d;
+	struct thread *thread = NULL;
+	struct image *head;
+	bool asks;
 	struct row *row;
 	bool defaults;
 
@@ -230,6 +295,12 @@ __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 		   !act->device;
 	if (!row->clauses[op].count && !defaults)
 		return 0;
+	head = image_at(act->image);
+	if (head && head->asks) {
+		thread = new_thread_state();
+		if (thread)
+			thread->ask.matches = 0;
+	}
 	d = about(act, mode & ~BY_NAME);
 	d.first = row->clauses[op].first;
 	if (row->modified && number != ROW_UNKNOWN)
@@ -238,8 +309,17 @@ __noinline int decide(struct act *act, u32 number, u32 op, u32 mode)
 		bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
 	if (defaults)
 		decide_default(&d, row, op);
+	asks = thread && thread->ask.matches && d.effect < EFFECT_ASK && act->effect < EFFECT_BLOCK;
 	rule(act, &d, op, number);
-	return 0;
+	return asks;
+}
+
+/* decide asks the clauses that a row lists for OP, and keeps the strictest verdict
+ * in ACT. Two calls, since one inside the other would take too much of the stack. */
+static __always_inline void decide(struct act *act, u32 number, u32 op, u32 mode)
+{
+	if (decide_row(act, number, op, mode))
+		settle_asks(act, op, number);
 }
 
 static __always_inline bool denied(struct act *act)
@@ -252,6 +332,7 @@ static __always_inline void refuse(struct act *act, enum op op, enum reason reas
 	act->effect = EFFECT_BLOCK;
 	act->op = op;
 	act->reason = reason;
+	act->asked = ASKED_NOT;
 }
 
 #endif

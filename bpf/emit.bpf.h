@@ -50,7 +50,16 @@ static __always_inline void fill_process(struct record *record)
 	__builtin_memcpy(record->ancestors, process->ancestors, sizeof(record->ancestors));
 }
 
-/* emit writes a record of what ACT decided; that of an exec has argv. */
+static __always_inline void fill_asked(struct record *record, struct act *act)
+{
+	struct thread *thread = act->asked ? thread_state() : NULL;
+
+	record->asked = act->asked;
+	record->ask[0] = thread ? thread->ask.deciding[0] : 0;
+	record->ask[1] = thread ? thread->ask.deciding[1] : 0;
+}
+
+/* emit writes a record of what ACT decided; that of an exec has argv. 0: it is lost. */
 __noinline int emit(struct act *act, u32 kind)
 {
 	struct output *output;
@@ -80,38 +89,22 @@ __noinline int emit(struct act *act, u32 kind)
 	record->protocol = act->protocol;
 	record->flags = act->flags;
 	record->args_cut = 0;
+	record->uid = bpf_get_current_uid_gid();
+	record->mapped = act->mapped;
+	fill_asked(record, act);
 	record->args_size = 0;
 	fill_process(record);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	record->object_size = put_object(act, output);
-	if (act->op == OP_EXEC)
+	if (act->op == OP_EXEC && !act->mapped)
 		record->args_size = put_args(output, record->object_size);
 	size = sizeof(*record) + record->object_size + record->args_size;
 	if (size > sizeof(*record) + PATH_SIZE + ARGS_SIZE)
 		size = sizeof(*record) + PATH_SIZE + ARGS_SIZE;
-	if (bpf_ringbuf_output(&records, record, size, 0))
-		__sync_fetch_and_add(&scope->lost, 1);
+	if (!bpf_ringbuf_output(&records, record, size, 0))
+		return 1;
+	__sync_fetch_and_add(&scope->lost, 1);
 	return 0;
-}
-
-/* settle records the verdict and returns whether the operation is refused. */
-static __always_inline bool settle(struct act *act)
-{
-	struct scope *scope = scope_at(act->slot);
-
-	if (act->effect < EFFECT_NOTIFY)
-		return false;
-	emit(act, RECORD_VERDICT);
-	if (!denied(act)) {
-		if (scope)
-			__sync_fetch_and_add(&scope->notified, 1);
-		return false;
-	}
-	if (scope)
-		__sync_fetch_and_add(&scope->denied, 1);
-	if (act->effect == EFFECT_KILL)
-		bpf_send_signal(SIGKILL);
-	return true;
 }
 
 #endif

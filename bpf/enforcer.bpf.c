@@ -11,9 +11,12 @@
 #include "labels.bpf.h"
 #include "gates.bpf.h"
 #include "match.bpf.h"
+#include "sums.bpf.h"
+#include "ask.bpf.h"
 #include "decide.bpf.h"
 #include "argv.bpf.h"
 #include "emit.bpf.h"
+#include "settle.bpf.h"
 #include "event.bpf.h"
 #include "twin.bpf.h"
 

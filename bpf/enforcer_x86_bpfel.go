@@ -13,9 +13,36 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type EnforcerAnswer struct {
+	_      structs.HostLayout
+	Until  uint64
+	Used   uint64
+	Count  uint32
+	Denied uint8
+	Timed  uint8
+	Pad    [2]uint8
+}
+
+type EnforcerAnswerChange struct {
+	_      structs.HostLayout
+	Key    EnforcerAskKey
+	Until  uint64
+	Count  uint32
+	Denied uint8
+	Timed  uint8
+	Pad    [2]uint8
+}
+
 type EnforcerArgSet struct {
 	_     structs.HostLayout
 	Words [8]uint64
+}
+
+type EnforcerAskKey struct {
+	_          structs.HostLayout
+	Sum        [2]uint64
+	Scope      uint32
+	Generation uint32
 }
 
 type EnforcerClause struct {
@@ -30,7 +57,9 @@ type EnforcerClause struct {
 	Effect         uint8
 	Any            uint8
 	UnlessModified uint8
-	Pad            [7]uint8
+	Op             uint8
+	Rule           uint16
+	Hold           uint32
 }
 
 type EnforcerFileId struct {
@@ -70,6 +99,12 @@ type EnforcerGateRef struct {
 	Arm  uint8
 }
 
+type EnforcerGrantedUse struct {
+	_       structs.HostLayout
+	Sum     [2]uint64
+	Process uint64
+}
+
 type EnforcerHost struct {
 	_           structs.HostLayout
 	Abi         uint32
@@ -78,6 +113,7 @@ type EnforcerHost struct {
 	Root        uint64
 	Changes     uint32
 	Tier        uint32
+	Secret      [2]uint64
 }
 
 type EnforcerImage struct {
@@ -90,11 +126,12 @@ type EnforcerImage struct {
 	KeptAll        uint32
 	Moves          uint32
 	MoveWords      uint32
-	_              [4]byte
+	Asks           uint32
 	Labels         uint64
 	Integrity      uint64
 	Defaults       [10]uint64
 	DefaultEffects [64]uint8
+	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
 }
 
@@ -113,6 +150,8 @@ const (
 	EnforcerLimitsLIMIT_STATES_LARGE      EnforcerLimits = 8192
 	EnforcerLimitsLIMIT_ARG_POSITIONS     EnforcerLimits = 512
 	EnforcerLimitsLIMIT_SCRATCHES_PER_CPU EnforcerLimits = 8
+	EnforcerLimitsLIMIT_SCOPE_REQUESTS    EnforcerLimits = 64
+	EnforcerLimitsLIMIT_SCOPE_ANSWERS     EnforcerLimits = 1024
 )
 
 type EnforcerMove struct {
@@ -177,7 +216,26 @@ type EnforcerRecord struct {
 	Flags      uint8
 	Protocol   uint8
 	Comm       [16]int8
-	Pad        [4]uint8
+	Uid        uint32
+	Ask        [2]uint64
+	Asked      uint8
+	Mapped     uint8
+	Pad        [6]uint8
+}
+
+type EnforcerRequest struct {
+	_       structs.HostLayout
+	Since   uint64
+	Until   uint64
+	Started uint64
+	Tgid    uint32
+	Pad     uint32
+}
+
+type EnforcerRequestKey struct {
+	_       structs.HostLayout
+	Ask     EnforcerAskKey
+	Process uint64
 }
 
 type EnforcerRow struct {
@@ -258,6 +316,7 @@ type EnforcerThread struct {
 			Trusted uint32
 			Exempt  uint32
 			Pad     uint32
+			Object  [2]uint64
 		}
 	}
 	LastUse struct {
@@ -272,6 +331,71 @@ type EnforcerThread struct {
 		Ops     uint32
 		Pad     uint32
 	}
+	Ask struct {
+		_   structs.HostLayout
+		Sip struct {
+			_ structs.HostLayout
+			V [4]uint64
+		}
+		Other struct {
+			_ structs.HostLayout
+			V [4]uint64
+		}
+		Walk struct {
+			_      structs.HostLayout
+			Vector uint64
+			Next   uint64
+			Index  uint32
+			Count  uint32
+			First  uint32
+			Skip   uint32
+			Compat uint32
+			Inside uint32
+			Done   uint32
+			_      [4]byte
+		}
+		Ended    [2]uint64
+		Object   [2]uint64
+		Sum      [2]uint64
+		Use      [2]uint64
+		Deciding [2]uint64
+		Script   [3]uint64
+		Who      uint64
+		Strings  struct {
+			_     structs.HostLayout
+			First [2]uint64
+			Rest  [2]uint64
+		}
+		From         uint64
+		Args         uint32
+		Env          uint32
+		Skip         uint32
+		StringsKnown uint32
+		Matching     [4]uint32
+		Ask          struct {
+			_      structs.HostLayout
+			Clause uint32
+			Rule   uint32
+			Hold   uint32
+			Op     uint8
+			Reason uint8
+			Pad    [2]uint8
+		}
+		Hold    uint32
+		Restart uint32
+		Count   uint32
+		Matches uint32
+		Lifted  [4]struct {
+			_       structs.HostLayout
+			Sum     [2]uint64
+			Use     [2]uint64
+			Clause  uint32
+			Reason  uint8
+			Op      uint8
+			Counted uint8
+			Pad     uint8
+		}
+	}
 	Args [2304]int8
 }
 
@@ -279,6 +403,7 @@ type EnforcerThread struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	EnforcerMapAnswers                = "answers"
 	EnforcerMapCandidates             = "candidates"
 	EnforcerMapClauses                = "clauses"
 	EnforcerMapDfaLarge               = "dfa_large"
@@ -286,6 +411,7 @@ const (
 	EnforcerMapFiles                  = "files"
 	EnforcerMapFilesByScope           = "files_by_scope"
 	EnforcerMapGateRefs               = "gate_refs"
+	EnforcerMapGrantedUses            = "granted_uses"
 	EnforcerMapHosts                  = "hosts"
 	EnforcerMapImages                 = "images"
 	EnforcerMapMoveClasses            = "move_classes"
@@ -296,6 +422,8 @@ const (
 	EnforcerMapOwnersByFile           = "owners_by_file"
 	EnforcerMapProcesses              = "processes"
 	EnforcerMapRecords                = "records"
+	EnforcerMapRequests               = "requests"
+	EnforcerMapRequestsCount          = "requests_count"
 	EnforcerMapRows                   = "rows"
 	EnforcerMapScopes                 = "scopes"
 	EnforcerMapScopesByCgroup         = "scopes_by_cgroup"
@@ -303,6 +431,8 @@ const (
 	EnforcerMapStates                 = "states"
 	EnforcerMapThreads                = "threads"
 	EnforcerMapTokens                 = "tokens"
+	EnforcerProgChangeAnswer          = "change_answer"
+	EnforcerProgCloseRequest          = "close_request"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
 	EnforcerProgLsmBprmCredsForExec   = "lsm_bprm_creds_for_exec"
@@ -372,6 +502,7 @@ const (
 	EnforcerProgTpSchedProcessExec    = "tp_sched_process_exec"
 	EnforcerProgTpSchedProcessExit    = "tp_sched_process_exit"
 	EnforcerProgTpSchedProcessFork    = "tp_sched_process_fork"
+	EnforcerVarTypeOfAnswerChange     = "type_of_answer_change"
 	EnforcerVarTypeOfCandidates       = "type_of_candidates"
 	EnforcerVarTypeOfClauses          = "type_of_clauses"
 	EnforcerVarTypeOfDfaLarge         = "type_of_dfa_large"
@@ -427,6 +558,8 @@ type EnforcerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerProgramSpecs struct {
+	ChangeAnswer          *ebpf.ProgramSpec `ebpf:"change_answer"`
+	CloseRequest          *ebpf.ProgramSpec `ebpf:"close_request"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
@@ -502,6 +635,7 @@ type EnforcerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerMapSpecs struct {
+	Answers        *ebpf.MapSpec `ebpf:"answers"`
 	Candidates     *ebpf.MapSpec `ebpf:"candidates"`
 	Clauses        *ebpf.MapSpec `ebpf:"clauses"`
 	DfaLarge       *ebpf.MapSpec `ebpf:"dfa_large"`
@@ -509,6 +643,7 @@ type EnforcerMapSpecs struct {
 	Files          *ebpf.MapSpec `ebpf:"files"`
 	FilesByScope   *ebpf.MapSpec `ebpf:"files_by_scope"`
 	GateRefs       *ebpf.MapSpec `ebpf:"gate_refs"`
+	GrantedUses    *ebpf.MapSpec `ebpf:"granted_uses"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
@@ -519,6 +654,8 @@ type EnforcerMapSpecs struct {
 	OwnersByFile   *ebpf.MapSpec `ebpf:"owners_by_file"`
 	Processes      *ebpf.MapSpec `ebpf:"processes"`
 	Records        *ebpf.MapSpec `ebpf:"records"`
+	Requests       *ebpf.MapSpec `ebpf:"requests"`
+	RequestsCount  *ebpf.MapSpec `ebpf:"requests_count"`
 	Rows           *ebpf.MapSpec `ebpf:"rows"`
 	Scopes         *ebpf.MapSpec `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.MapSpec `ebpf:"scopes_by_cgroup"`
@@ -532,17 +669,18 @@ type EnforcerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerVariableSpecs struct {
-	TypeOfCandidates  *ebpf.VariableSpec `ebpf:"type_of_candidates"`
-	TypeOfClauses     *ebpf.VariableSpec `ebpf:"type_of_clauses"`
-	TypeOfDfaLarge    *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
-	TypeOfDfaSmall    *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
-	TypeOfGateRefs    *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
-	TypeOfLimits      *ebpf.VariableSpec `ebpf:"type_of_limits"`
-	TypeOfMoveClasses *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
-	TypeOfMoves       *ebpf.VariableSpec `ebpf:"type_of_moves"`
-	TypeOfRows        *ebpf.VariableSpec `ebpf:"type_of_rows"`
-	TypeOfStates      *ebpf.VariableSpec `ebpf:"type_of_states"`
-	TypeOfTokens      *ebpf.VariableSpec `ebpf:"type_of_tokens"`
+	TypeOfAnswerChange *ebpf.VariableSpec `ebpf:"type_of_answer_change"`
+	TypeOfCandidates   *ebpf.VariableSpec `ebpf:"type_of_candidates"`
+	TypeOfClauses      *ebpf.VariableSpec `ebpf:"type_of_clauses"`
+	TypeOfDfaLarge     *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
+	TypeOfDfaSmall     *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
+	TypeOfGateRefs     *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
+	TypeOfLimits       *ebpf.VariableSpec `ebpf:"type_of_limits"`
+	TypeOfMoveClasses  *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
+	TypeOfMoves        *ebpf.VariableSpec `ebpf:"type_of_moves"`
+	TypeOfRows         *ebpf.VariableSpec `ebpf:"type_of_rows"`
+	TypeOfStates       *ebpf.VariableSpec `ebpf:"type_of_states"`
+	TypeOfTokens       *ebpf.VariableSpec `ebpf:"type_of_tokens"`
 }
 
 // EnforcerObjects contains all objects after they have been loaded into the kernel.
@@ -565,6 +703,7 @@ func (o *EnforcerObjects) Close() error {
 //
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerMaps struct {
+	Answers        *ebpf.Map `ebpf:"answers"`
 	Candidates     *ebpf.Map `ebpf:"candidates"`
 	Clauses        *ebpf.Map `ebpf:"clauses"`
 	DfaLarge       *ebpf.Map `ebpf:"dfa_large"`
@@ -572,6 +711,7 @@ type EnforcerMaps struct {
 	Files          *ebpf.Map `ebpf:"files"`
 	FilesByScope   *ebpf.Map `ebpf:"files_by_scope"`
 	GateRefs       *ebpf.Map `ebpf:"gate_refs"`
+	GrantedUses    *ebpf.Map `ebpf:"granted_uses"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
@@ -582,6 +722,8 @@ type EnforcerMaps struct {
 	OwnersByFile   *ebpf.Map `ebpf:"owners_by_file"`
 	Processes      *ebpf.Map `ebpf:"processes"`
 	Records        *ebpf.Map `ebpf:"records"`
+	Requests       *ebpf.Map `ebpf:"requests"`
+	RequestsCount  *ebpf.Map `ebpf:"requests_count"`
 	Rows           *ebpf.Map `ebpf:"rows"`
 	Scopes         *ebpf.Map `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.Map `ebpf:"scopes_by_cgroup"`
@@ -593,6 +735,7 @@ type EnforcerMaps struct {
 
 func (m *EnforcerMaps) Close() error {
 	return _EnforcerClose(
+		m.Answers,
 		m.Candidates,
 		m.Clauses,
 		m.DfaLarge,
@@ -600,6 +743,7 @@ func (m *EnforcerMaps) Close() error {
 		m.Files,
 		m.FilesByScope,
 		m.GateRefs,
+		m.GrantedUses,
 		m.Hosts,
 		m.Images,
 		m.MoveClasses,
@@ -610,6 +754,8 @@ func (m *EnforcerMaps) Close() error {
 		m.OwnersByFile,
 		m.Processes,
 		m.Records,
+		m.Requests,
+		m.RequestsCount,
 		m.Rows,
 		m.Scopes,
 		m.ScopesByCgroup,
@@ -624,23 +770,26 @@ func (m *EnforcerMaps) Close() error {
 //
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerVariables struct {
-	TypeOfCandidates  *ebpf.Variable `ebpf:"type_of_candidates"`
-	TypeOfClauses     *ebpf.Variable `ebpf:"type_of_clauses"`
-	TypeOfDfaLarge    *ebpf.Variable `ebpf:"type_of_dfa_large"`
-	TypeOfDfaSmall    *ebpf.Variable `ebpf:"type_of_dfa_small"`
-	TypeOfGateRefs    *ebpf.Variable `ebpf:"type_of_gate_refs"`
-	TypeOfLimits      *ebpf.Variable `ebpf:"type_of_limits"`
-	TypeOfMoveClasses *ebpf.Variable `ebpf:"type_of_move_classes"`
-	TypeOfMoves       *ebpf.Variable `ebpf:"type_of_moves"`
-	TypeOfRows        *ebpf.Variable `ebpf:"type_of_rows"`
-	TypeOfStates      *ebpf.Variable `ebpf:"type_of_states"`
-	TypeOfTokens      *ebpf.Variable `ebpf:"type_of_tokens"`
+	TypeOfAnswerChange *ebpf.Variable `ebpf:"type_of_answer_change"`
+	TypeOfCandidates   *ebpf.Variable `ebpf:"type_of_candidates"`
+	TypeOfClauses      *ebpf.Variable `ebpf:"type_of_clauses"`
+	TypeOfDfaLarge     *ebpf.Variable `ebpf:"type_of_dfa_large"`
+	TypeOfDfaSmall     *ebpf.Variable `ebpf:"type_of_dfa_small"`
+	TypeOfGateRefs     *ebpf.Variable `ebpf:"type_of_gate_refs"`
+	TypeOfLimits       *ebpf.Variable `ebpf:"type_of_limits"`
+	TypeOfMoveClasses  *ebpf.Variable `ebpf:"type_of_move_classes"`
+	TypeOfMoves        *ebpf.Variable `ebpf:"type_of_moves"`
+	TypeOfRows         *ebpf.Variable `ebpf:"type_of_rows"`
+	TypeOfStates       *ebpf.Variable `ebpf:"type_of_states"`
+	TypeOfTokens       *ebpf.Variable `ebpf:"type_of_tokens"`
 }
 
 // EnforcerPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerPrograms struct {
+	ChangeAnswer          *ebpf.Program `ebpf:"change_answer"`
+	CloseRequest          *ebpf.Program `ebpf:"close_request"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
@@ -714,6 +863,8 @@ type EnforcerPrograms struct {
 
 func (p *EnforcerPrograms) Close() error {
 	return _EnforcerClose(
+		p.ChangeAnswer,
+		p.CloseRequest,
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCommittedCreds,
 		p.LsmBprmCredsForExec,

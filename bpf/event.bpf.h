@@ -3,7 +3,7 @@
 #ifndef ACTPLANE_EVENT_H
 #define ACTPLANE_EVENT_H
 
-#include "emit.bpf.h"
+#include "settle.bpf.h"
 
 /* Of struct file. */
 #define FMODE_WRITE 0x2
@@ -45,6 +45,7 @@ static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
 	act->object_kind = OBJECT_PATH;
 	act->object = render(act->scratch, mount, dentry);
 	act->device = inode && is_device(inode);
+	act->parent = (u64)BPF_CORE_READ((struct dentry *)dentry, d_parent, d_inode);
 	if (!act->device)
 		return path_row(act->image, act->scratch, act->object, START_PATH);
 	if (act->object == NO_PATH)

@@ -8,23 +8,12 @@
  * between, and kills before the first instruction. Only then does the exec count.
  */
 
-#define X86_EXECVE 59
-#define X86_EXECVEAT 322
-#define X86_COMPAT_EXECVE 11
-#define X86_COMPAT_EXECVEAT 358
-
 /* caller_argv finds argv in the registers of the running system call. */
 static __always_inline void caller_argv(struct pt_regs *regs, u64 *vector, bool *compat)
 {
-	u64 number = BPF_CORE_READ(regs, orig_ax);
+	u64 environment;
 
-	*compat = number == X86_COMPAT_EXECVE || number == X86_COMPAT_EXECVEAT;
-	if (number == X86_EXECVE)
-		*vector = BPF_CORE_READ(regs, si);
-	else if (number == X86_COMPAT_EXECVE)
-		*vector = BPF_CORE_READ(regs, cx);
-	else
-		*vector = BPF_CORE_READ(regs, dx);
+	caller_strings(regs, vector, &environment, compat);
 }
 
 struct prefault {
@@ -177,6 +166,7 @@ static __always_inline bool match_level(struct act *act, struct linux_binprm *bp
 	level->labels = act->labels;
 	level->inode = act->inode;
 	level->argc = BPF_CORE_READ(bprm, argc);
+	note_program(act, level, inode);
 	level->trusted = !file_touched(act, inode) && !BPF_CORE_READ(task, ptrace) &&
 			 !named_below(act, (u64)BPF_CORE_READ(file, f_path.mnt),
 				      (u64)BPF_CORE_READ(file, f_path.dentry));
@@ -194,6 +184,8 @@ static __always_inline void judge_level(struct act *act, struct thread *thread,
 		refuse(act, OP_EXEC, REASON_EXEC_DEPTH);
 		return;
 	}
+	act->stage = STAGE_EXEC;
+	act->level = number;
 	read_args(act->image, (u64)BPF_CORE_READ(bprm, filename), number);
 	if (!match_level(act, bprm, &level)) {
 		refuse(act, OP_EXEC, REASON_NO_MEMORY);
@@ -226,6 +218,24 @@ static __always_inline void follow_leader(struct act *act)
 		refuse(act, OP_EXEC, REASON_NO_MEMORY);
 }
 
+static __always_inline bool asks_of_execs(struct act *act)
+{
+	struct image *head = image_at(act->image);
+
+	return head && head->asks & BIT(OP_EXEC);
+}
+
+/* begin_exec forgets what an exec that failed has left. */
+static __always_inline void begin_exec(struct act *act, struct thread *thread)
+{
+	if (thread->ask.count)
+		give_back(act);
+	thread->ask.strings_known = 0;
+	thread->ask.from = 0;
+	if (asks_of_execs(act))
+		sum_strings();
+}
+
 static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 {
 	struct act act = {};
@@ -250,6 +260,8 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 	level = thread->exec.levels;
 	thread->exec.levels = level + 1;
 	thread->exec.image = act.image;
+	if (!level)
+		begin_exec(&act, thread);
 	judge_level(&act, thread, bprm, level);
 	follow_leader(&act);
 	refused = settle(&act);
@@ -299,6 +311,7 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 		return 0;
 	act->labels = level.labels;
 	act->inode = level.inode;
+	act->level = number;
 	act->object_kind = OBJECT_PATH;
 	act->targets = row->targets;
 	if (!reread_args(act->image, from, argc, argc - level.argc + 1)) {
@@ -387,6 +400,40 @@ __noinline int inherit_files(struct act *act)
 	return 0;
 }
 
+/* What was granted was for the argv and the environment that were read before. */
+__noinline int check_strings(struct act *act)
+{
+	struct thread *thread = thread_state();
+	struct strings_sum granted;
+
+	if (!act || !thread)
+		return 0;
+	granted = thread->ask.strings;
+	if (sum_strings() && !thread->ask.count)
+		return 0;
+	act->lifted = 1;
+	if (!thread->ask.strings_known || granted.rest[0] != thread->ask.strings.rest[0] ||
+	    granted.rest[1] != thread->ask.strings.rest[1] ||
+	    granted.first[0] != thread->ask.strings.first[0] ||
+	    granted.first[1] != thread->ask.strings.first[1])
+		refuse(act, OP_EXEC, REASON_ARGS_CHANGED);
+	return 0;
+}
+
+/* last_stage: from now on argv and the environment are what the kernel took. */
+static __always_inline void last_stage(struct act *act, struct thread *thread,
+				       struct linux_binprm *bprm, u64 argv)
+{
+	act->stage = STAGE_LAST;
+	thread->ask.from = argv;
+	thread->ask.args = BPF_CORE_READ(bprm, argc);
+	thread->ask.env = BPF_CORE_READ(bprm, envc);
+	thread->ask.skip = thread->ask.args - thread->exec.level[0].argc + 1;
+	thread->ask.strings_known = 0;
+	if (asks_of_execs(act))
+		check_strings(act);
+}
+
 static __always_inline void complete(struct act *act, struct thread *thread,
 				     struct linux_binprm *bprm, u64 argv)
 {
@@ -397,6 +444,7 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 		commit_labels(act, thread, process);
 	if (in_setup(act))
 		inherit_files(act);
+	last_stage(act, thread, bprm, argv);
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
 		if (i >= thread->exec.levels || denied(act))
 			break;

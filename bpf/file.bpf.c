@@ -75,26 +75,37 @@ static __always_inline bool use_now(struct act *act, struct file *file, u32 ops,
 	return true;
 }
 
-static __always_inline void remember(struct act *act, struct file *file, u32 ops)
+__noinline int remember_use(struct act *act, u64 file, u32 ops)
 {
 	struct thread *thread = new_thread_state();
 	struct last_use now = {};
 
-	if (thread && use_now(act, file, ops, &now))
+	if (act && thread && use_now(act, (void *)file, ops, &now))
 		thread->last_use = now;
+	return 0;
 }
 
-static __always_inline bool remembered(struct act *act, struct file *file, u32 ops)
+static __always_inline void remember(struct act *act, struct file *file, u32 ops)
+{
+	remember_use(act, number_of(file), ops);
+}
+
+__noinline int remembered_use(struct act *act, u64 file, u32 ops)
 {
 	struct thread *thread = thread_state();
 	struct last_use now = {}, *last;
 
-	if (!thread || !use_now(act, file, ops, &now))
-		return false;
+	if (!act || !thread || !use_now(act, (void *)file, ops, &now))
+		return 0;
 	last = &thread->last_use;
 	return now.inode == last->inode && now.dentry == last->dentry && now.mount == last->mount &&
 	       now.labels == last->labels && now.clock == last->clock &&
 	       now.changes == last->changes && now.image == last->image && !(ops & ~last->ops);
+}
+
+static __always_inline bool remembered(struct act *act, struct file *file, u32 ops)
+{
+	return remembered_use(act, number_of(file), ops);
 }
 
 /* flow moves labels between process and file after an allowed open. */
@@ -196,6 +207,8 @@ static __always_inline u32 used(u32 ops, int mask)
 static __always_inline void judge_use(struct act *act, struct file *file, u32 ops, int mask)
 {
 	u32 row = ops ? locate_file(act, file) : ROW_NONE;
+
+	act->used = 1;
 
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	judge(act, row, ops);
@@ -302,6 +315,8 @@ static __always_inline bool on_mmap_file(struct file *file, unsigned long prot)
 		return false;
 	if (!begin(&act, &refused))
 		return refused;
+	act.inode = (u64)BPF_CORE_READ(file, f_inode);
+	act.mapped = 1;
 	decide(&act, locate_file(&act, file), OP_EXEC, ARGS_MAPPED);
 	return end(&act);
 }

@@ -111,6 +111,42 @@ struct {
 	__type(value, struct file_owners);
 } owners_by_file SEC(".maps");
 
+/* Open requests for approval, and how many each scope has. A request goes when it is
+ * answered. When either bound is reached, what asks is refused. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_REQUESTS);
+	__type(key, struct request_key);
+	__type(value, struct request);
+} requests SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_SCOPES);
+	__type(key, u32);
+	__type(value, u32);
+} requests_count SEC(".maps");
+
+/* What people answered. Written by the daemon only, through programs of their own, so
+ * that a grant which is being used is not overwritten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_ANSWERS);
+	__type(key, struct ask_key);
+	__type(value, struct answer);
+} answers SEC(".maps");
+
+/* What a grant has opened may be used without another. When it is full, what was
+ * used longest ago is asked about again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_GRANTED_USES);
+	__type(key, struct granted_use);
+	__type(value, u8);
+} granted_uses SEC(".maps");
+
 /* What happened. Records that do not fit are counted in their scope. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -207,6 +207,7 @@ static __always_inline bool on_path_link(struct dentry *old, const struct path *
 
 	if (!begin(&act, &refused))
 		return refused;
+	sum_names(&act, from, to);
 	from_row = judge_name(&act, mount, from, BIT(OP_WRITE));
 	to_row = judge_second_name(&act, mount, from, to, BIT(OP_WRITE));
 	if (!denied(&act)) {
@@ -253,6 +254,7 @@ static __always_inline bool on_path_rename(const struct path *new_dir, struct de
 		return refused;
 	if (BPF_CORE_READ(new, d_inode))
 		over |= BIT(OP_UNLINK); /* the file that has this name loses it */
+	sum_names(&act, from, to);
 	tree = is_directory(old) || (exchange && is_directory(new));
 	if (tree)
 		walk_trees(&act, mount, from, to, 0);

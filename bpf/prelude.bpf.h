@@ -11,6 +11,7 @@
 #include "abi.h"
 
 #define EPERM 1
+#define ERESTARTNOINTR 513
 #define SIGKILL 9
 
 /* Clang knows when a value is small and drops a plain "&", and with it the proof
@@ -39,6 +40,7 @@ struct exec_level {
 	u32 trusted;  /* may arm gates and count as lineage */
 	u32 exempt;   /* the guest: the rules do not apply to it */
 	u32 pad;
+	u64 object[2]; /* sum of the path, if the image asks */
 };
 
 struct exec_state {
@@ -62,12 +64,79 @@ struct last_use {
 	u32 pad;
 };
 
+/* A grant that the current operation uses. It is given back if the operation is
+ * refused after all. */
+struct lifted {
+	u64 sum[2];
+	u64 use[2]; /* of struct granted_use; 0: none */
+	u32 clause;
+	u8 reason;
+	u8 op;
+	u8 counted;
+	u8 pad;
+};
+
+/* A clause or a default that asks. */
+struct ask {
+	u32 clause, rule, hold;
+	u8 op;
+	u8 reason;
+	u8 pad[2];
+};
+
+struct sip {
+	u64 v[4];
+};
+
+/* argv and environment of an exec, as read before it, or from what the kernel took:
+ * the first string by itself, since a script's interpreter does not get it. */
+struct strings_sum {
+	u64 first[2];
+	u64 rest[2];
+};
+
+/* A list of strings, as struct arg_stream is one. */
+struct string_walk {
+	u64 vector; /* the array of pointers; 0: strings one after the other */
+	u64 next;
+	u32 index, count;
+	u32 first, skip; /* the one that is summed by itself, and those that are not */
+	u32 compat;
+	u32 inside, done;
+};
+
+struct ask_state {
+	struct sip sip, other;
+	/* Not on the stack: the verifier would follow what it knows of the numbers
+	 * through every step. */
+	struct string_walk walk;
+	u64 ended[2];
+	u64 object[2];
+	u64 sum[2]; /* the ask's that is being decided */
+	u64 use[2];
+	u64 deciding[2]; /* the ask's that decides */
+	u64 script[3];	 /* the file of the first program of an exec */
+	u64 who;
+	struct strings_sum strings;
+	u64 from; /* where the strings are that the kernel took; 0: not yet */
+	u32 args, env, skip;
+	u32 strings_known;
+	u32 matching[MAX_LIFTED]; /* asks of the operation that is being decided */
+	struct ask ask;
+	u32 hold;    /* of the ask that decides, ms */
+	u32 restart; /* the system call is to be made again */
+	u32 count;
+	u32 matches; /* how many of them are in matching */
+	struct lifted lifted[MAX_LIFTED];
+};
+
 /* Of a thread, since it is needed in more than one hook of one system call, or
  * while a program sleeps. */
 struct thread {
 	char key[ARG_PIECE + 64]; /* a piece of argv, and zeros behind it */
 	struct exec_state exec;
 	struct last_use last_use;
+	struct ask_state ask;
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 

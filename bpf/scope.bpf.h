@@ -16,6 +16,8 @@ struct act {
 	u64 targets; /* exec: target sets that hold */
 	u64 cleared; /* labels that the process does not regain */
 	u64 inode;   /* of the object, if it is a file that there is */
+	u64 parent;  /* of an object that there is not: the directory */
+	u64 beside;  /* what else makes the operation: the other name of a rename */
 	u32 slot, generation;
 	u32 image;
 	u32 scratch; /* number of the buffer held, plus one */
@@ -30,6 +32,20 @@ struct act {
 	u8 flags;  /* of the process */
 	u8 device; /* the object is a terminal or the like: no default holds */
 	u8 turns;  /* how often the verdict has changed */
+	u8 asked;  /* enum asked */
+	u8 lifted; /* grants that the operation uses are in the thread's state */
+	u8 stage;  /* enum stage */
+	u8 level;  /* of an exec: a script is 0, its interpreter 1 */
+	u8 mapped; /* code that is mapped, and not run by exec */
+	u8 used;   /* a descriptor or connection that was decided on when it was opened */
+	u8 pad[2];
+};
+
+/* Where an operation is that has more than one hook. */
+enum stage {
+	STAGE_WHOLE, /* this hook is all of it */
+	STAGE_EXEC,  /* of an exec, before it can happen */
+	STAGE_LAST,  /* of an exec that can only be killed any more */
 };
 
 static __always_inline struct host *host_state(void)

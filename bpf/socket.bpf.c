@@ -137,6 +137,7 @@ static __always_inline bool judge_send(struct sock *sk, struct address *address,
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
+	act.used = connected;
 	reach(&act, locate_address(&act, address), OP_SEND);
 	if (connected && !denied(&act))
 		act.effect = EFFECT_ALLOW;
@@ -186,6 +187,19 @@ static __always_inline bool on_socket_write(struct file *file)
 
 #define UNIX_NAME_SIZE 108 /* sun_path */
 
+/* at_step writes a NUL as "@". */
+static long at_step(u64 step, struct scratch **scratch)
+{
+	u64 at = step;
+
+	if (at >= UNIX_NAME_SIZE)
+		return 1;
+	BOUND(at, 127);
+	if (!(*scratch)->name[at])
+		(*scratch)->name[at] = '@';
+	return 0;
+}
+
 /* abstract_row takes the LENGTH bytes of a Unix socket's abstract name, NUL first, as
  * "@" and the name, with "@" for every further NUL, and makes it the record's object. */
 __noinline u32 abstract_row(struct act *act, u64 name, u64 length)
@@ -203,9 +217,7 @@ __noinline u32 abstract_row(struct act *act, u64 name, u64 length)
 		length = UNIX_NAME_SIZE;
 	__builtin_memset(scratch->name, 0, sizeof(scratch->name));
 	bpf_probe_read_kernel(scratch->name, length, (void *)name);
-	for (u32 i = 0; i < UNIX_NAME_SIZE; i++)
-		if (i < length && !scratch->name[i])
-			scratch->name[i] = '@';
+	bpf_loop(length, at_step, &scratch, 0);
 	act->object_kind = OBJECT_UNIX;
 	act->object = length;
 	output = output_at(act->scratch);

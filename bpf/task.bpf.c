@@ -81,7 +81,10 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 	struct act act = {};
 	u32 code;
 
-	if (enter(&act) != INSIDE || BPF_CORE_READ(task, signal, live.counter))
+	if (enter(&act) != INSIDE)
+		return 0;
+	give_back(&act); /* of an exec that failed */
+	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	process = current_process();
 	scope = scope_at(act.slot);
@@ -147,6 +150,7 @@ int mark_cgroup(struct bpf_sysctl *unused)
 
 /* bpf2go exports the types that a program's BTF holds. */
 const enum limits *type_of_limits __attribute__((unused));
+const struct answer_change *type_of_answer_change __attribute__((unused));
 
 /* Run by the daemon, once: what the host's root directory is. */
 SEC("syscall")

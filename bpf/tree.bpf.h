@@ -55,6 +55,10 @@ static __always_inline void concern(struct tree_walk *walk, struct move *move)
 	}
 	if (clause->effect <= d->effect || !clause_holds(d, clause))
 		return;
+	if (clause->effect == EFFECT_ASK) {
+		add_ask(d, move->index);
+		return;
+	}
 	d->effect = clause->effect;
 	d->reason = REASON_CLAUSE;
 	d->clause = move->index;
@@ -83,26 +87,37 @@ static long tree_step(u64 step, struct tree_walk *walk)
 /* A default that only the files of one place are excepted from holds. */
 static __always_inline void tree_default(struct tree_walk *walk, struct image *head, u32 op)
 {
-	u64 left = head->defaults[op] & walk->lifted_at_one[op == OP_UNLINK], bit;
+	u32 before = walk->d.effect;
 
-	if (!left)
-		return;
-	bit = lowest_bit(left);
-	BOUND(bit, MAX_DEFAULTS - 1);
-	if (head->default_effects[bit] <= walk->d.effect)
-		return;
-	walk->d.effect = head->default_effects[bit];
-	walk->d.reason = REASON_DEFAULT;
-	walk->d.clause = bit;
-	walk->op = op;
+	walk->d.lifted = head->defaults[op] & walk->lifted_at_one[op == OP_UNLINK];
+	if (walk->d.lifted)
+		bpf_loop(MAX_DEFAULTS, default_step, &walk->d, 0);
+	if (walk->d.effect != before)
+		walk->op = op;
+}
+
+/* asks_of_tree tells whether asks are to be settled, of the directory as it is called
+ * now: its path is in the buffer. */
+static __always_inline bool asks_of_tree(struct act *act, struct decision *d, u64 from, u32 at)
+{
+	struct thread *thread = thread_state();
+
+	act->object_kind = OBJECT_PATH;
+	act->object = at;
+	act->inode = (u64)BPF_CORE_READ((struct dentry *)from, d_inode);
+	return thread && thread->ask.matches && d->effect < EFFECT_ASK &&
+	       act->effect < EFFECT_BLOCK;
 }
 
 /* walk_tree looks at all that is not the same below the paths that two names have below
- * a mount: it decides, or SPOILING it makes gates stale. */
+ * a mount: it decides, or SPOILING it makes gates stale. It returns whether asks are to
+ * be settled. */
 __noinline int walk_tree(struct act *act, u64 mount, u64 from, u64 to, u32 spoiling)
 {
 	struct tree_walk walk = { .spoiling = spoiling };
+	struct thread *thread;
 	struct image *head;
+	bool asks;
 	u32 at;
 
 	if (!act)
@@ -110,6 +125,9 @@ __noinline int walk_tree(struct act *act, u64 mount, u64 from, u64 to, u32 spoil
 	head = image_at(act->image);
 	if (!head || !head->moves)
 		return 0;
+	thread = head->asks && !spoiling ? new_thread_state() : NULL;
+	if (thread)
+		thread->ask.matches = 0;
 	walk.d = about(act, ARGS_NONE);
 	walk.words = head->move_words;
 	at = render(act->scratch, mount, to);
@@ -121,7 +139,15 @@ __noinline int walk_tree(struct act *act, u64 mount, u64 from, u64 to, u32 spoil
 		return 0;
 	tree_default(&walk, head, OP_WRITE);
 	tree_default(&walk, head, OP_UNLINK);
+	asks = thread && asks_of_tree(act, &walk.d, from, at);
 	rule(act, &walk.d, walk.op, ROW_NONE);
+	return asks;
+}
+
+__noinline int walk_tree_below(struct act *act, u64 mount, u64 from, u64 to, u32 spoiling)
+{
+	if (act && walk_tree(act, mount, from, to, spoiling))
+		settle_asks(act, NUM_OPS, ROW_NONE); /* the operations of the clauses */
 	return 0;
 }
 
@@ -134,14 +160,14 @@ __noinline int walk_trees(struct act *act, u64 mount, u64 from, u64 to, u32 spoi
 
 	if (!act)
 		return 0;
-	walk_tree(act, mount, from, to, spoiling);
+	walk_tree_below(act, mount, from, to, spoiling);
 	for (u32 i = 0; i < MAX_NAMES; i++) {
 		other = mount_of(from, i);
 		if (other && other != mount)
-			walk_tree(act, other, from, to, spoiling);
+			walk_tree_below(act, other, from, to, spoiling);
 	}
 	if (mount_of(from, MAX_NAMES))
-		walk_tree(act, 0, from, to, spoiling);
+		walk_tree_below(act, 0, from, to, spoiling);
 	return 0;
 }
 

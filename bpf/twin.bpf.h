@@ -5,6 +5,11 @@
 
 #include "prelude.bpf.h"
 
+/* Whether the system call is to be made again; see restarts. */
+#ifndef RESTARTS
+#define RESTARTS() false
+#endif
+
 #define UNWRAP(...) __VA_ARGS__
 
 /*
@@ -12,6 +17,9 @@
  * operation is refused. The loader keeps those of its tier. Neither has to look at
  * the verdict of a program before it: the trampoline stops at the first that
  * refuses.
+ *
+ * Refused is with EPERM, or to be made again if the process was stopped for an answer;
+ * see settle.
  *
  * 6.12 refuses "return refused ? -EPERM : 0": clang makes a negation of it, which
  * the verifier can't bound. The empty assembly keeps the branch.
@@ -24,11 +32,14 @@
 	SEC(section)                                                                               \
 	int BPF_PROG(name, UNWRAP params)                                                          \
 	{                                                                                          \
-		int refusal = -EPERM;                                                              \
+		int refusal = -EPERM, again = -ERESTARTNOINTR;                                     \
                                                                                                    \
-		asm volatile("" : "+r"(refusal));                                                  \
-		if (call)                                                                          \
+		asm volatile("" : "+r"(refusal), "+r"(again));                                     \
+		if (call) {                                                                        \
+			if (RESTARTS())                                                            \
+				return again;                                                      \
 			return refusal;                                                            \
+		}                                                                                  \
 		return 0;                                                                          \
 	}
 

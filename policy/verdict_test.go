@@ -86,7 +86,7 @@ func (j *judge) clauses(e *event) {
 func (j *judge) clause(c *dfa.Clause, e *event) {
 	r := ruling{effect: c.Effect, rule: j.w.rules[c.Rule].Name, order: c.Clause}
 	if c.Effect == ir.Ask {
-		r = j.asked(r, e, c.Hold)
+		r = j.asked(r, e, c.Hold > 0)
 	}
 	j.hear(r)
 }
@@ -138,7 +138,7 @@ func (j *judge) unlifted(e *event, lifted uint64) {
 		}
 		r := ruling{effect: d.Effect, order: 1 << 19}
 		if d.Effect == ir.Ask {
-			r = j.asked(r, e, d.Hold)
+			r = j.asked(r, e, d.Hold > 0)
 		}
 		j.hear(r)
 	}

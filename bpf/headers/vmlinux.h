@@ -36,6 +36,7 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -81,13 +82,30 @@ struct super_block___linked {
 	struct mount *s_mounts;
 };
 
+struct timespec64 {
+	s64 tv_sec;
+	long tv_nsec;
+};
+
 struct inode {
 	u16 i_mode;
 	unsigned long i_ino;
 	u32 i_generation;
 	u32 i_rdev;
 	unsigned int i_nlink;
+	struct timespec64 i_ctime;
 	struct super_block *i_sb;
+};
+
+/* From 6.6 on. */
+struct inode___accessors {
+	struct timespec64 __i_ctime;
+};
+
+/* From 6.11 on. */
+struct inode___split {
+	s64 i_ctime_sec;
+	u32 i_ctime_nsec;
 };
 
 struct dentry {
@@ -146,6 +164,14 @@ struct fs_struct {
 	struct path root, pwd;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid, euid;
+};
+
 struct mnt_namespace {
 	struct mount *root;
 };
@@ -195,11 +221,18 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct thread_info {
+	u32 status;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	unsigned int ptrace;
 	int exit_code;
 	int pid, tgid;
+	u64 start_boottime;
+	const struct cred *cred;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	struct mm_struct *mm;
@@ -214,7 +247,7 @@ struct task_struct {
 struct linux_binprm {
 	unsigned long p;
 	struct file *file;
-	int argc;
+	int argc, envc;
 	const char *filename;
 	const char *interp;
 };

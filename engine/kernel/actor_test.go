@@ -132,6 +132,10 @@ func (s *actorState) step(args []string) error {
 		return unix.Setxattr(args[0], "trusted.x", []byte("1"), 0)
 	case "run":
 		return exec.Command(args[0], args[1:]...).Run()
+	case "runas": // with another uid=, dir= or env=
+		return runAs(args[0], args[1:])
+	case "sendmany": // two datagrams in one system call
+		return sendMany(args[0], args[1])
 	case "runlong": // with 10,000 arguments before the given ones
 		return exec.Command(args[0], append(slices.Repeat([]string{"file"}, 10000), args[1:]...)...).Run()
 	case "runthread":

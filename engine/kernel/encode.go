@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -44,6 +46,7 @@ func encode(image *dfa.Image) (*tables, error) {
 		Marks:     number(marks(image)),
 		Labels:    keptLabels(image),
 		Integrity: image.Integrity,
+		Asks:      asks(image),
 		ArgWords:  uint32(image.ArgWords),
 	}}
 	if err := t.encodeDefaults(image); err != nil {
@@ -85,9 +88,6 @@ func unenforced(image *dfa.Image) string {
 	switch {
 	case len(image.More) > 0:
 		return "policies of more than one automaton"
-	case slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return c.Effect == ir.Ask }),
-		slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return d.Effect == ir.Ask }):
-		return "ask"
 	case slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return d.Op == ir.Recv }),
 		slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return len(r.Clauses[ir.Recv])+len(r.Allows[ir.Recv]) > 0 }):
 		return "recv"
@@ -113,6 +113,10 @@ func (t *tables) encodeDefaults(image *dfa.Image) error {
 	}
 	for i, d := range image.Defaults {
 		t.head.DefaultEffects[i] = uint8(d.Effect)
+		var err error
+		if t.head.DefaultHolds[i], err = encodeHold(d.Hold); err != nil {
+			return err
+		}
 		for _, op := range defaultOps(d) {
 			t.head.Defaults[op] |= 1 << i
 		}
@@ -158,7 +162,16 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 		Arg:           int32(clause.Arg),
 		Target:        int16(clause.Target),
 		Effect:        uint8(clause.Effect),
+		Op:            uint8(clause.Op),
+		Rule:          uint16(clause.Rule),
 		Lifts:         clause.Lifts,
+	}
+	if clause.Rule > math.MaxUint16 {
+		return encoded, fmt.Errorf("encode the policy: rule %d, the engine tells %d apart", clause.Rule, math.MaxUint16+1)
+	}
+	var err error
+	if encoded.Hold, err = encodeHold(clause.Hold); err != nil {
+		return encoded, err
 	}
 	if clause.UnlessModified {
 		encoded.UnlessModified |= 1 << modifiedYes
@@ -175,6 +188,30 @@ func encodeClause(clause *dfa.Clause) (bpf.EnforcerClause, error) {
 		encoded.UnlessGates[i] = uint8(gate + 1)
 	}
 	return encoded, nil
+}
+
+// encodeHold gives milliseconds.
+func encodeHold(d time.Duration) (uint32, error) {
+	ms := (d + time.Millisecond - 1).Milliseconds()
+	if ms < 0 || ms > math.MaxUint32 {
+		return 0, fmt.Errorf("encode the policy: a process cannot be held for %v", d)
+	}
+	return uint32(ms), nil
+}
+
+// asks is the set of operations about which a person can be asked.
+func asks(image *dfa.Image) (ops uint32) {
+	for i := range image.Clauses {
+		if c := &image.Clauses[i]; c.Effect == ir.Ask {
+			ops |= 1 << c.Op
+		}
+	}
+	for _, d := range image.Defaults {
+		if d.Effect == ir.Ask {
+			ops |= 1 << d.Op
+		}
+	}
+	return ops
 }
 
 func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row, kept uint32) {
@@ -278,8 +315,12 @@ func descriptorOps(image *dfa.Image) uint32 {
 }
 
 // marks tells whether it matters if a file was changed inside the scope: a program
-// then arms no gate, is no lineage and transforms nothing, and clauses can ask.
+// then arms no gate, is no lineage and transforms nothing, clauses can look at it,
+// and what a person granted was for the file as it was.
 func marks(image *dfa.Image) bool {
+	if asks(image) != 0 {
+		return true
+	}
 	for i := range image.Rows {
 		row := &image.Rows[i]
 		if row.Lineage|row.Declassify|row.Endorse != 0 || asksForModified(image, row) || slices.ContainsFunc(row.Gates[ir.Exec], func(ref dfa.GateRef) bool { return ref.Arm }) {

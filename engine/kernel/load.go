@@ -209,7 +209,7 @@ func (k *Kernel) selectPrograms() error {
 			"common distribution", Release(), err), cause: err}
 	}
 	k.present, k.idmap = present, idmap
-	names := map[string]bool{"mark_cgroup": true, "note_host_root": true}
+	names := map[string]bool{"mark_cgroup": true, "note_host_root": true, "change_answer": true, "close_request": true}
 	for _, h := range present {
 		if name := h.program(k.tier, idmap); name != "" {
 			names[name] = true
@@ -259,7 +259,11 @@ func mountBPF(dir string) error {
 
 // initHost writes the ABI and lets a program note the host's root directory.
 func (k *Kernel) initHost() error {
-	host := bpf.EnforcerHost{Abi: uint32(bpf.EnforcerLimitsLIMIT_ABI), Tier: tierNumber(k.tier)}
+	secret, err := k.secret()
+	if err != nil {
+		return err
+	}
+	host := bpf.EnforcerHost{Abi: uint32(bpf.EnforcerLimitsLIMIT_ABI), Tier: tierNumber(k.tier), Secret: secret}
 	if err := k.maps["hosts"].Put(uint32(0), host); err != nil {
 		return fmt.Errorf("write the host's state: %w", err)
 	}

@@ -102,6 +102,10 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		ArgsCut: raw.ArgsCut != 0,
 		PID:     int(raw.Tgid),
 		Comm:    comm(raw.Comm[:]),
+		Asked:   Asked(raw.Asked),
+		Ask:     AskKey(raw.Ask),
+		UID:     raw.Uid,
+		Mapped:  raw.Mapped != 0,
 	}
 	record.Process = Process{
 		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Flags&processSetup != 0,
@@ -181,6 +185,10 @@ func reasonText(reason uint8) string {
 		return "the program's arguments could not be read"
 	case 5:
 		return "too many interpreters one after the other"
+	case 8:
+		return "more rules ask about one operation than it can have grants"
+	case 9:
+		return "the arguments or the environment are not those that were granted"
 	default:
 		return fmt.Sprintf("engine reason %d", reason)
 	}

@@ -62,6 +62,9 @@ func (k *Kernel) bind(slot Slot, spec Spec, id uint64, image uint32) error {
 	if err := k.maps["files_by_scope"].Put(slot.Index, bpf.EnforcerScopeFiles{}); err != nil {
 		return fmt.Errorf("clear the scope's files: %w", err)
 	}
+	if err := k.maps["requests_count"].Put(slot.Index, uint32(0)); err != nil {
+		return fmt.Errorf("clear the scope's requests: %w", err)
+	}
 	if err := k.maps["scopes"].Put(slot.Index, scope); err != nil {
 		return fmt.Errorf("write the scope: %w", err)
 	}
@@ -101,7 +104,7 @@ func (k *Kernel) remove(slot Slot) error {
 	errs = append(errs,
 		removeIfThere(filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))),
 		k.maps["scopes"].Put(slot.Index, bpf.EnforcerScope{}),
-		k.dropFiles(slot))
+		k.dropFiles(slot), k.dropAsks(slot))
 	if known, ok := k.scopes[slot.Index]; ok {
 		delete(k.scopes, slot.Index)
 		errs = append(errs, k.images.release(known.image, k.dropTables))

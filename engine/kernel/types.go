@@ -90,5 +90,12 @@ type Record struct {
 	ArgsCut bool
 	PID     int // thread group, as the host numbers it
 	Comm    string
+	UID     uint32 // real, as the host numbers it
+	// Mapped: of an exec, a program's code is mapped by another, which gives it
+	// arguments that nobody sees.
+	Mapped  bool
 	Process Process
+	// Asked is what became of an ask, Ask whom an answer to it is for.
+	Asked Asked
+	Ask   AskKey
 }

@@ -5,7 +5,11 @@
 // costs the length of the key and does not depend on the number of rules.
 package dfa
 
-import "github.com/actplane/actplane/policy/ir"
+import (
+	"time"
+
+	"github.com/actplane/actplane/policy/ir"
+)
 
 // Start selects the entry state of the automaton, and with it what the key is.
 type Start uint8
@@ -52,8 +56,7 @@ const Dead = 0
 // lifts.
 //
 // What the engine of this version enforces of this is up to package policy: an
-// image that has More, Allows, Defaults, Protects, Declassify, Endorse, an Ask, a Host or
-// a modified target is not given to it.
+// image that has More, Protects or a Host is not given to it.
 type Image struct {
 	// Next is the transition table, Next[state*256+byte]. State 0 is Dead.
 	Next []uint16
@@ -139,10 +142,11 @@ type Row struct {
 type Clause struct {
 	Clause int // index in Program.Clauses
 	Rule   int
+	Op     ir.Op // as written
 	Effect ir.Effect
-	Hold   bool   // of an Ask: the process waits for the answer
-	All    uint64 // labels that must be there
-	None   uint64 // labels that must not
+	Hold   time.Duration // of an Ask: how long the process waits for the answer; 0: not at all
+	All    uint64        // labels that must be there
+	None   uint64        // labels that must not
 	// Any: the pattern is the word any; the clause names no program.
 	Any bool
 	// Arg is the argv position that must have been reached, or -1.
@@ -167,7 +171,7 @@ type Clause struct {
 type Default struct {
 	Default int // index in Program.Defaults
 	Effect  ir.Effect
-	Hold    bool
+	Hold    time.Duration // as in Clause
 	Op      ir.Op
 	Layer   int
 }

@@ -44,7 +44,7 @@ func TestWhatOpens(t *testing.T) {
 		}
 	}
 	// The block comes first; the outer layer's allow lifts both, the inner's its own.
-	if d := img.Defaults; d[0].Effect != ir.Block || d[2].Effect != ir.Ask || !d[2].Hold {
+	if d := img.Defaults; d[0].Effect != ir.Block || d[2].Effect != ir.Ask || d[2].Hold != time.Minute {
 		t.Errorf("defaults: %+v", d)
 	}
 	if outer, inner := img.Clauses[0], img.Clauses[1]; outer.Lifts != 0b101 || inner.Lifts != 0b001 || !outer.UnlessModified {

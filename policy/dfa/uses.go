@@ -128,7 +128,7 @@ func (b *builder) gate(e ir.Event, ref GateRef) {
 // defaults makes the image's defaults, the strictest first.
 func (b *builder) defaults() {
 	for i, d := range b.p.Defaults {
-		b.img.Defaults = append(b.img.Defaults, Default{Default: i, Effect: d.Effect, Hold: d.Hold > 0, Op: d.Op, Layer: d.Layer})
+		b.img.Defaults = append(b.img.Defaults, Default{Default: i, Effect: d.Effect, Hold: d.Hold, Op: d.Op, Layer: d.Layer})
 		b.needs(d.Op)
 		if d.Op == ir.Connect {
 			b.needs(ir.Send)
@@ -195,7 +195,7 @@ func (b *builder) clauses() error {
 
 func (b *builder) clause(i int, c *ir.Clause, bits map[string]int) Clause {
 	out := Clause{
-		Clause: i, Rule: c.Rule, Effect: c.Effect, Hold: c.Hold > 0, Any: c.Pattern.Any, Arg: b.args.position(c.Args),
+		Clause: i, Rule: c.Rule, Op: c.Op, Effect: c.Effect, Hold: c.Hold, Any: c.Pattern.Any, Arg: b.args.position(c.Args),
 		UnlessGates: c.Unless.Gates, UnlessModified: c.Unless.Modified, UnlessUnmodified: c.Unless.NotModified, Target: -1,
 	}
 	for _, l := range c.Unless.Lineages {
