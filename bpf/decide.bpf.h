@@ -304,7 +304,7 @@ __noinline int decide_row(struct act *act, u32 number, u32 op, u32 mode)
 	d = about(act, mode & ~BY_NAME);
 	d.first = row->clauses[op].first;
 	if (row->modified && number != ROW_UNKNOWN)
-		d.modified = 1U << file_modified(act) & ~(1U << MODIFIED_UNKNOWN);
+		d.modified = 1U << (file_modified(act) & 3) & ~(1U << MODIFIED_UNKNOWN);
 	if (row->clauses[op].count)
 		bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
 	if (defaults)

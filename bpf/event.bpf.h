@@ -93,7 +93,7 @@ static __always_inline void judge_kept(struct act *act, u32 ops)
 	u32 kept = kept_of(act, ops);
 
 	if (kept)
-		decide(act, kept, OP_WRITE, ARGS_NONE);
+		decide_row(act, kept, OP_WRITE, ARGS_NONE); /* nothing there asks */
 }
 
 #define MAX_NAMES 4 /* mounts that show one file */
@@ -126,7 +126,7 @@ __noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 op
 		if (!kept)
 			continue;
 		mark_file(act, act->inode, 0, (u64)kept << KEPT_SHIFT);
-		decide(act, kept, OP_WRITE, ARGS_NONE);
+		decide_row(act, kept, OP_WRITE, ARGS_NONE);
 	}
 	if (i && act->turns == turns) /* a record is to tell the name that was used */
 		act->object = render(act->scratch, mount, dentry);

@@ -236,35 +236,44 @@ static __always_inline void through_pipe(struct act *act, struct inode *inode, i
 		mark_file(act, number_of(inode), act->labels, 0);
 }
 
-/* Attached only while some live policy tests labels, or has clauses or gates that a
- * descriptor must be asked about again. */
-static __always_inline bool on_file_permission(struct file *file, int mask)
+__noinline int use_file(u64 used_file, u32 mask)
 {
+	struct file *file = (void *)used_file;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct act act = {};
 	enum membership membership = enter(&act);
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	u32 ops;
 
 	if (membership != INSIDE || in_setup(&act))
 		return membership == REFUSED;
 	if (inode_type(inode) == S_IFIFO)
 		through_pipe(&act, inode, mask);
-	if (inode_type(inode) == S_IFSOCK && mask & MAY_WRITE)
-		return on_socket_write(file);
 	if (inode_type(inode) != S_IFREG || is_internal(BPF_CORE_READ(file, f_path.mnt)) ||
 	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
-		return false;
+		return 0;
 	if (mask & MAY_READ)
 		bring(&act, file_labels(&act, inode));
 	ops = use_ops(&act, file, mask);
 	if (!ops && !act.labels)
-		return false;
+		return 0;
 	if (remembered(&act, file, used(ops, mask)))
-		return false;
+		return 0;
 	if (!acquire(&act))
-		return true;
+		return 1;
 	judge_use(&act, file, ops, mask);
 	return end(&act);
+}
+
+/* Attached only while some live policy tests labels, or has clauses or gates that a
+ * descriptor must be asked about again. Two functions, for the stack's sake. */
+static __always_inline bool on_file_permission(struct file *file, int mask)
+{
+	if (!marked() && !strays())
+		return false;
+	if (inode_type(BPF_CORE_READ(file, f_inode)) == S_IFSOCK && mask & MAY_WRITE &&
+	    socket_write(number_of(file)))
+		return true;
+	return use_file(number_of(file), mask);
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))
 

@@ -100,14 +100,15 @@ __noinline int named_below(struct act *act, u64 mount, u64 dentry)
 }
 
 /* file_modified tells whether a file's contents were written inside the scope. */
-static __always_inline enum modified file_modified(struct act *act)
+__noinline int file_modified(struct act *act)
 {
-	struct inode *inode = (void *)act->inode;
+	struct inode *inode;
 	struct file_state *state;
 	struct file_key key;
 
-	if (act->object_kind != OBJECT_PATH)
+	if (!act || act->object_kind != OBJECT_PATH)
 		return MODIFIED_UNKNOWN;
+	inode = (void *)act->inode;
 	if (!inode)
 		return MODIFIED_NO;
 	key = file_key(act, inode);

@@ -22,10 +22,10 @@
 #define PF_KTHREAD 0x200000
 
 /*
- * restartable tells whether a system call can be made again as if it never had been.
- * Not those that may have done a part of their work, or note an error for the next
- * call: sendmmsg, io_uring and AIO; and not what is not made on purpose, such as
- * writing a core.
+ * restartable tells whether a system call can be made again as if it never had been, or
+ * returns how much of its work it has done. Not those that are done by others, such as
+ * io_uring and AIO; and not what no system call of the program's means, such as writing
+ * a core.
  */
 static __always_inline bool restartable(u64 number)
 {
@@ -83,6 +83,7 @@ static __always_inline bool restartable(u64 number)
 	case 285: /* fallocate */
 	case 295: /* preadv */
 	case 296: /* pwritev */
+	case 307: /* sendmmsg */
 	case 316: /* renameat2 */
 	case X86_EXECVEAT:
 	case 326: /* copy_file_range */

@@ -174,8 +174,9 @@ TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (
 
 /* Until 6.5 sendfile and splice reach a socket without the hook of sending, but ask for
  * the permission to write to its file. */
-static __always_inline bool on_socket_write(struct file *file)
+__noinline int socket_write(u64 written)
 {
+	struct file *file = (void *)written;
 	struct socket *sock = BPF_CORE_READ(file, private_data);
 	struct sock *sk = BPF_CORE_READ(sock, sk);
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);

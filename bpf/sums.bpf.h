@@ -400,7 +400,7 @@ __noinline int end_summed(struct act *act, bool exec)
 		return 0;
 	s = (struct summed *)thread->key;
 	if (act->inode)
-		s->modified = 1U << file_modified(act);
+		s->modified = 1U << (file_modified(act) & 3);
 	add_subject(act, thread, s);
 	if (exec)
 		add_exec(act, thread, s);

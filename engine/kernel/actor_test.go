@@ -134,6 +134,8 @@ func (s *actorState) step(args []string) error {
 		return exec.Command(args[0], args[1:]...).Run()
 	case "runas": // with another uid=, dir= or env=
 		return runAs(args[0], args[1:])
+	case "acct": // the kernel opens a file for itself
+		return unix.Acct(args[0])
 	case "sendmany": // two datagrams in one system call
 		return sendMany(args[0], args[1])
 	case "runlong": // with 10,000 arguments before the given ones

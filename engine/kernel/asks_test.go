@@ -41,8 +41,8 @@ func runAs(how string, args []string) error {
 	return cmd.Run()
 }
 
-// sendMany sends two datagrams with one system call, and returns the error that the
-// socket has noted then.
+// sendMany sends two datagrams, with one system call if it may, and returns the error
+// that the socket has noted then.
 func sendMany(first, second string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -68,8 +68,12 @@ func sendMany(first, second string) error {
 			Name: (*byte)(unsafe.Pointer(&addresses[i])), Namelen: unix.SizeofSockaddrInet4, Iov: part, Iovlen: 1,
 		}
 	}
-	if _, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages)), 2, 0, 0, 0); errno != 0 {
-		return errno
+	for sent := 0; sent < len(messages); {
+		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[sent])), uintptr(len(messages)-sent), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		sent += int(n)
 	}
 	code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && code != 0 {
@@ -394,6 +398,8 @@ rule net:
   ask hold 1h connect "127.0.0.1:1-9"
 rule sent:
   ask hold 1h send "127.0.0.2"
+rule kept:
+  ask hold 1h append file "$D/acct"
 rule brief:
   ask hold 1s read file "$D/brief"
 `)
@@ -432,11 +438,13 @@ rule brief:
 			}
 		}
 		deny := Answer{Denied: true, Timed: true, For: time.Hour}
-		for _, step := range [][]string{
-			{"read", data}, {"create", b.dir + "/made"}, {"unlink", gone}, {"run", tool}, {"runthread", tool, "x"}, {"sendto", "127.0.0.2:7"},
-		} {
+		steps := [][]string{
+			{"read", data}, {"create", b.dir + "/made"}, {"unlink", gone}, {"run", tool}, {"sendto", "127.0.0.2:7"},
+		}
+		for _, step := range steps {
 			held("EPERM", deny, step...)
 		}
+		held("exit 1", deny, "runthread", tool, "x")
 		answers, err := b.k.Answers(b.slot)
 		if err != nil {
 			t.Fatal(err)
@@ -446,9 +454,7 @@ rule brief:
 				t.Error(err)
 			}
 		}
-		for _, step := range [][]string{
-			{"read", data}, {"create", b.dir + "/made"}, {"unlink", gone}, {"run", tool}, {"runthread", tool, "x"}, {"sendto", "127.0.0.2:7"},
-		} {
+		for _, step := range append(steps, []string{"runthread", tool, "x"}, []string{"sendmany", "127.0.0.1:4000", "127.0.0.2:7"}) {
 			held("ok", once(), step...)
 		}
 		held("ECONNREFUSED", once(), "dial", "tcp", "127.0.0.1:7")
@@ -466,7 +472,7 @@ rule brief:
 
 		// What cannot be made again is refused, and no number of the kernel's own
 		// comes to the program.
-		a.want("EPERM", "sendmany", "127.0.0.1:4000", "127.0.0.2:7")
+		a.want("EPERM", "acct", b.file("acct"))
 		b.asked(CannotHold)
 
 		// A process that is killed while it is held leaves a request to withdraw.
