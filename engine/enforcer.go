@@ -29,6 +29,12 @@ type enforcer interface {
 	// Records reads the ring buffer until ctx ends.
 	Records(context.Context, func(kernel.Record)) error
 	Problems() []string
+	// Requests lists what asks in all scopes.
+	Requests() ([]kernel.Request, error)
+	CloseRequest(kernel.Slot, kernel.AskKey, kernel.ProcessID) error
+	// SetAnswer holds for what is decided from then on.
+	SetAnswer(kernel.Slot, kernel.AskKey, kernel.Answer) error
+	Answers(kernel.Slot) (map[kernel.AskKey]kernel.Answer, error)
 }
 
 // host is what the engine asks about the machine's processes and cgroups.
@@ -50,6 +56,12 @@ type host interface {
 	Populated(dir string) (bool, error)
 	// Processes lists the processes of the cgroup and of those below it.
 	Processes(dir string) ([]int, error)
+	// Stopped tells whether the process that was started then is stopped; at 0, the
+	// one of this pid. It is an error that wraps fs.ErrNotExist when it is gone or a
+	// zombie.
+	Stopped(pid int, started uint64) (bool, error)
+	// Continue sends it SIGCONT.
+	Continue(pid int, started uint64) error
 	// Parent is the pid of the process's parent.
 	Parent(pid int) (int, error)
 }

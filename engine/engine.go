@@ -75,6 +75,8 @@ type Engine struct {
 	images  images
 	ids     idLocks
 	hub     hub
+	asks    asks
+	keeping sync.Mutex      // of keepAsks, which one goroutine does at a time
 	serving context.Context // ends the feedback servers; set by New
 	stop    context.CancelFunc
 
@@ -176,6 +178,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return e.sweepLoop(ctx) })
+	group.Go(func() error { return e.keepAsksLoop(ctx) })
 	group.Go(func() error { return serveAPI(ctx, server, listener) })
 	group.Go(func() error {
 		<-ctx.Done()

@@ -29,6 +29,8 @@ func effect(e ir.Effect) feedback.Effect {
 	switch e {
 	case ir.Notify:
 		return feedback.Notify
+	case ir.Ask:
+		return feedback.Ask
 	case ir.Kill:
 		return feedback.Kill
 	}
@@ -48,7 +50,11 @@ func (e *Engine) record(rec kernel.Record) {
 		e.log.WithField("slot", rec.Slot).Debug("record of an unknown scope")
 		return
 	}
-	item, err := s.events.add(s.item(rec), e.slotStats(s).Lost)
+	made := s.item(rec)
+	if rec.Asked != kernel.NotAsked {
+		e.noteAsk(s, rec, &made)
+	}
+	item, err := s.events.add(made, e.slotStats(s).Lost)
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("event will not survive a restart")
 	}
@@ -115,7 +121,8 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Effect: string(item.Effect), Operation: item.Operation, Object: item.Object, Args: item.Args,
 		Rule: item.Rule, Because: item.Because, Clause: item.Clause, ClausePos: item.ClausePosition,
 		Pid: int64(item.Process.PID), Comm: item.Process.Comm,
-		Labels: item.Labels, Lost: item.Lost, ArgsCut: item.ArgsCut,
+		Labels: item.Labels, Lost: item.Lost,
+		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
 	}
 }
 

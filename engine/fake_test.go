@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,8 @@ type fakeKernel struct {
 	cgroups   map[kernel.Slot]uint64 // set by tests
 	processes map[int]kernel.Process
 	records   chan kernel.Record
+	requests  []kernel.Request
+	answers   map[kernel.Slot]map[kernel.AskKey]kernel.Answer
 
 	install, selfTest, remove error // answers
 	entered, held             chan struct{}
@@ -43,7 +46,7 @@ func newFakeKernel() *fakeKernel {
 	return &fakeKernel{
 		slots: map[kernel.Slot]kernel.Spec{}, stats: map[kernel.Slot]kernel.Stats{},
 		exempt: map[kernel.Slot]uint64{}, cgroups: map[kernel.Slot]uint64{}, processes: map[int]kernel.Process{},
-		records: make(chan kernel.Record),
+		records: make(chan kernel.Record), answers: map[kernel.Slot]map[kernel.AskKey]kernel.Answer{},
 	}
 }
 
@@ -150,6 +153,37 @@ func (k *fakeKernel) Records(ctx context.Context, f func(kernel.Record)) error {
 	}
 }
 
+func (k *fakeKernel) Requests() ([]kernel.Request, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.requests), nil
+}
+
+func (k *fakeKernel) CloseRequest(slot kernel.Slot, key kernel.AskKey, process kernel.ProcessID) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.requests = slices.DeleteFunc(k.requests, func(r kernel.Request) bool {
+		return r.Slot == slot && r.Key == key && r.Process == process
+	})
+	return nil
+}
+
+func (k *fakeKernel) SetAnswer(slot kernel.Slot, key kernel.AskKey, a kernel.Answer) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.answers[slot] == nil {
+		k.answers[slot] = map[kernel.AskKey]kernel.Answer{}
+	}
+	k.answers[slot][key] = a
+	return nil
+}
+
+func (k *fakeKernel) Answers(slot kernel.Slot) (map[kernel.AskKey]kernel.Answer, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.answers[slot]), nil
+}
+
 func (k *fakeKernel) Problems() []string { return nil }
 
 func (k *fakeKernel) set(change func()) {
@@ -173,6 +207,7 @@ type machine struct {
 	mu     sync.Mutex
 	clock  time.Time
 	logged []string // what the engine logged, in JSON
+	woken  []int    // processes that the engine continued
 }
 
 func newMachine(t *testing.T) *machine {
@@ -237,7 +272,7 @@ func (m *machine) config() Config {
 	return Config{
 		Directory: m.path("run"), GuestBinary: m.path("guest"), Version: "test", Kernel: m.kernel,
 		Compile: fakeCompile, Log: logrus.NewEntry(log),
-		host: realHost{proc: m.path("proc")}, now: m.now, interval: time.Hour,
+		host: wakingHost{realHost{proc: m.path("proc")}, m}, now: m.now, interval: time.Hour,
 	}
 }
 
@@ -246,6 +281,22 @@ func (m *machine) log(word string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(m.logged), func(line string) bool { return !strings.Contains(line, word) })
+}
+
+// wakingHost notes whom the engine wakes; the processes are none.
+type wakingHost struct {
+	realHost
+	m *machine
+}
+
+func (h wakingHost) Continue(pid int, started uint64) error {
+	if stopped, err := h.Stopped(pid, started); err != nil || !stopped {
+		return err
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.m.woken = append(h.m.woken, pid)
+	return nil
 }
 
 type testWriter struct{ m *machine }
@@ -314,9 +365,13 @@ func testProgram(t *testing.T) []byte {
 }
 
 func (m *machine) prepare(client api.EngineClient, id string) string {
+	return m.prepareProgram(client, id, testProgram(m.t))
+}
+
+func (m *machine) prepareProgram(client api.EngineClient, id string, program []byte) string {
 	m.t.Helper()
 	response, err := client.Prepare(context.Background(), &api.PrepareRequest{
-		Id: id, Program: testProgram(m.t), Name: "name-" + id, Mode: "enforce",
+		Id: id, Program: program, Name: "name-" + id, Mode: "enforce",
 		Layers:   []*api.Layer{{Name: "p.yaml", Text: []byte("version: 1\n")}},
 		Warnings: []string{"p.yaml:1:1: careful"},
 	})

@@ -66,6 +66,38 @@ func (h realHost) Parent(pid int) (int, error) {
 	return stat.Parent, err
 }
 
+// Stopped implements host.
+func (h realHost) Stopped(pid int, started uint64) (bool, error) {
+	stat, err := proc.ReadStat(h.procDir(), pid)
+	if err != nil {
+		return false, err
+	}
+	if stat.Ended() || started != 0 && stat.Started != started {
+		return false, fmt.Errorf("read process %d: it has ended: %w", pid, fs.ErrNotExist)
+	}
+	return stat.State == 'T', nil
+}
+
+// Continue implements host. The pid cannot become another's between the look and the
+// signal.
+func (h realHost) Continue(pid int, started uint64) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	if _, err := h.Stopped(pid, started); err != nil {
+		return err
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("continue process %d: %w", pid, err)
+	}
+	return nil
+}
+
 // CgroupID implements host.
 func (h realHost) CgroupID(dir string) (uint64, error) { return cgroup.ID(dir) }
 

@@ -49,10 +49,11 @@ func (e *Engine) prepare(req *api.PrepareRequest) (*api.PrepareResponse, error) 
 
 func (e *Engine) newScope(req *api.PrepareRequest, img *image) *scope {
 	s := &scope{
-		id:      req.Id,
-		dir:     filepath.Join(e.dir, "scopes", req.Id),
-		program: img.program,
-		image:   img,
+		id:       req.Id,
+		dir:      filepath.Join(e.dir, "scopes", req.Id),
+		program:  img.program,
+		requests: newRequests(filepath.Join(e.dir, "scopes", req.Id)),
+		image:    img,
 		record: record{
 			Version: recordVersion, ID: req.Id, Name: req.Name, Mode: "enforce", State: staged,
 			Program: req.Program, Clauses: img.clauseNumbers(), Defaults: img.defaultNumbers(), Protects: img.protectNumbers(), Prepared: e.config.now(),

@@ -120,6 +120,9 @@ func loadScope(dir string) (*scope, error) {
 	if s.events, err = loadHistory(dir); err != nil {
 		return nil, err
 	}
+	if s.requests, err = loadRequests(dir); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

@@ -23,8 +23,26 @@ type Effect string
 // The effects that are fed back.
 const (
 	Notify Effect = "notify"
+	Ask    Effect = "ask"
 	Block  Effect = "block"
 	Kill   Effect = "kill"
+)
+
+// Outcome is what became of an ask, or of a request that one has opened.
+type Outcome string
+
+// The outcomes. The last three are of a request, and no operation.
+const (
+	Opened    Outcome = "opened"    // refused; a request was opened
+	StillOpen Outcome = "open"      // refused again; its request is still open
+	Held      Outcome = "held"      // the process is stopped until the request is answered
+	TimedOut  Outcome = "timed-out" // nobody answered the request of a held one
+	Unasked   Outcome = "unasked"   // refused, and nobody could be asked
+	Denied    Outcome = "blocked"   // refused, since a person had denied it
+	Used      Outcome = "used"      // a person had granted it
+	Grant     Outcome = "granted"   // a person grants it
+	Denial    Outcome = "denied"    // a person denies it
+	Withdrawn Outcome = "withdrawn" // the process that was held is gone
 )
 
 // Item is one thing that happened in a scope. It holds raw text: Message is
@@ -50,6 +68,15 @@ type Item struct {
 	// Labels are those that the clause tested and the process carries.
 	Labels  []string
 	Process Process
+	// Outcome and Request are of an ask: what became of it, and the request that
+	// people know it by. By is who answered.
+	Outcome Outcome `json:",omitempty"`
+	Request string  `json:",omitempty"`
+	By      string  `json:",omitempty"`
+	// Reason is the person's own, or of an Unasked one why nobody can be asked.
+	Reason string `json:",omitempty"`
+	// Until is when a held operation is refused, or an answer is over.
+	Until time.Time `json:",omitzero"`
 	// Lost counts the records of this scope that were lost just before this one.
 	Lost uint64
 }

@@ -27,6 +27,20 @@ const (
 func (i Item) Message() string {
 	var b strings.Builder
 	b.WriteString("ActPlane policy: ")
+	i.writeOperation(&b)
+	if i.Outcome != "" {
+		i.writeAsked(&b)
+		return b.String()
+	}
+	b.WriteByte(' ')
+	b.WriteString(outcome(i.Effect, i.Operation))
+	b.WriteString(", by ")
+	b.WriteString(i.reason())
+	return b.String()
+}
+
+// writeOperation tells what was done, and by which program.
+func (i Item) writeOperation(b *strings.Builder) {
 	b.WriteString(plain(i.Operation, maxNameShown))
 	b.WriteByte(' ')
 	b.WriteString(quote(i.Object, maxObjectShown))
@@ -35,11 +49,6 @@ func (i Item) Message() string {
 	} else if i.Process.Comm != "" {
 		b.WriteString(" by program " + quote(i.Process.Comm, maxCommShown))
 	}
-	b.WriteByte(' ')
-	b.WriteString(outcome(i.Effect, i.Operation))
-	b.WriteString(", by ")
-	b.WriteString(i.reason())
-	return b.String()
 }
 
 // argv shows the arguments of an exec, and the name it was called by where that
@@ -73,12 +82,16 @@ func argv(object string, args []string, more bool) string {
 	return b.String() + " [" + strings.TrimSuffix(shown, " ") + "]"
 }
 
+func before(operation string) string {
+	if operation == "exec" {
+		return "before it ran"
+	}
+	return "before it happened"
+}
+
 // outcome says what became of the operation.
 func outcome(effect Effect, operation string) string {
-	before := "before it happened"
-	if operation == "exec" {
-		before = "before it ran"
-	}
+	before := before(operation)
 	switch effect {
 	case Notify:
 		return "was allowed and noted"

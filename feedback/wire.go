@@ -38,6 +38,10 @@ type Entry struct {
 	ClausePosition string       `json:"clause_position,omitempty"`
 	Labels         []string     `json:"labels,omitempty"`
 	Process        EntryProcess `json:"process"`
+	Outcome        Outcome      `json:"outcome,omitempty"`
+	Request        string       `json:"request,omitempty"`
+	Reason         string       `json:"reason,omitempty"`
+	Until          time.Time    `json:"until,omitzero"`
 	Lost           uint64       `json:"lost,omitempty"`
 	Message        string       `json:"message"`
 }
@@ -105,6 +109,10 @@ func newEntry(item Item) Entry {
 		ClausePosition: item.ClausePosition,
 		Labels:         item.Labels,
 		Process:        EntryProcess{ID: strconv.FormatUint(item.Process.ID, 10), Comm: item.Process.Comm},
+		Outcome:        item.Outcome,
+		Request:        item.Request,
+		Reason:         cut(item.Reason, maxRawText),
+		Until:          item.Until,
 		Lost:           item.Lost,
 		Message:        item.Message(),
 	}

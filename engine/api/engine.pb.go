@@ -825,24 +825,28 @@ func (x *EventsRequest) GetHistory() bool {
 }
 
 type Event struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	ScopeName     string                 `protobuf:"bytes,2,opt,name=scope_name,json=scopeName,proto3" json:"scope_name,omitempty"`
-	Sequence      uint64                 `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"` // per scope
-	TimeUnixMs    int64                  `protobuf:"varint,4,opt,name=time_unix_ms,json=timeUnixMs,proto3" json:"time_unix_ms,omitempty"`
-	Effect        string                 `protobuf:"bytes,5,opt,name=effect,proto3" json:"effect,omitempty"` // "notify", "block", "kill"
-	Operation     string                 `protobuf:"bytes,6,opt,name=operation,proto3" json:"operation,omitempty"`
-	Object        string                 `protobuf:"bytes,7,opt,name=object,proto3" json:"object,omitempty"`
-	Args          []string               `protobuf:"bytes,8,rep,name=args,proto3" json:"args,omitempty"` // argv, for exec
-	Rule          string                 `protobuf:"bytes,9,opt,name=rule,proto3" json:"rule,omitempty"`
-	Because       string                 `protobuf:"bytes,10,opt,name=because,proto3" json:"because,omitempty"`
-	Clause        string                 `protobuf:"bytes,11,opt,name=clause,proto3" json:"clause,omitempty"` // as written
-	ClausePos     string                 `protobuf:"bytes,12,opt,name=clause_pos,json=clausePos,proto3" json:"clause_pos,omitempty"`
-	Pid           int64                  `protobuf:"varint,13,opt,name=pid,proto3" json:"pid,omitempty"` // host pid, for display
-	Comm          string                 `protobuf:"bytes,14,opt,name=comm,proto3" json:"comm,omitempty"`
-	Labels        []string               `protobuf:"bytes,15,rep,name=labels,proto3" json:"labels,omitempty"`
-	Lost          uint64                 `protobuf:"varint,16,opt,name=lost,proto3" json:"lost,omitempty"`                      // records lost in this scope just before this one
-	ArgsCut       bool                   `protobuf:"varint,17,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"` // args are not all of argv
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Scope      string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	ScopeName  string                 `protobuf:"bytes,2,opt,name=scope_name,json=scopeName,proto3" json:"scope_name,omitempty"`
+	Sequence   uint64                 `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"` // per scope
+	TimeUnixMs int64                  `protobuf:"varint,4,opt,name=time_unix_ms,json=timeUnixMs,proto3" json:"time_unix_ms,omitempty"`
+	Effect     string                 `protobuf:"bytes,5,opt,name=effect,proto3" json:"effect,omitempty"` // "notify", "ask", "block", "kill"
+	Operation  string                 `protobuf:"bytes,6,opt,name=operation,proto3" json:"operation,omitempty"`
+	Object     string                 `protobuf:"bytes,7,opt,name=object,proto3" json:"object,omitempty"`
+	Args       []string               `protobuf:"bytes,8,rep,name=args,proto3" json:"args,omitempty"` // argv, for exec
+	Rule       string                 `protobuf:"bytes,9,opt,name=rule,proto3" json:"rule,omitempty"`
+	Because    string                 `protobuf:"bytes,10,opt,name=because,proto3" json:"because,omitempty"`
+	Clause     string                 `protobuf:"bytes,11,opt,name=clause,proto3" json:"clause,omitempty"` // as written
+	ClausePos  string                 `protobuf:"bytes,12,opt,name=clause_pos,json=clausePos,proto3" json:"clause_pos,omitempty"`
+	Pid        int64                  `protobuf:"varint,13,opt,name=pid,proto3" json:"pid,omitempty"` // host pid, for display
+	Comm       string                 `protobuf:"bytes,14,opt,name=comm,proto3" json:"comm,omitempty"`
+	Labels     []string               `protobuf:"bytes,15,rep,name=labels,proto3" json:"labels,omitempty"`
+	Lost       uint64                 `protobuf:"varint,16,opt,name=lost,proto3" json:"lost,omitempty"`                      // records lost in this scope just before this one
+	ArgsCut    bool                   `protobuf:"varint,17,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"` // args are not all of argv
+	// Of an ask: what became of it, the request, and who answered.
+	Outcome       string `protobuf:"bytes,18,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Request       string `protobuf:"bytes,19,opt,name=request,proto3" json:"request,omitempty"`
+	By            string `protobuf:"bytes,20,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -996,6 +1000,548 @@ func (x *Event) GetArgsCut() bool {
 	return false
 }
 
+func (x *Event) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *Event) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
+func (x *Event) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+type RequestsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // as in EventsRequest
+	Follow        bool                   `protobuf:"varint,2,opt,name=follow,proto3" json:"follow,omitempty"`
+	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestsRequest) Reset() {
+	*x = RequestsRequest{}
+	mi := &file_engine_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestsRequest) ProtoMessage() {}
+
+func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestsRequest.ProtoReflect.Descriptor instead.
+func (*RequestsRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RequestsRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *RequestsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+func (x *RequestsRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+// Request is an operation that waits for a person, or did. Its texts are from
+// inside the container, but for rule, because and clause.
+type Request struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Scope     string                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	ScopeName string                 `protobuf:"bytes,3,opt,name=scope_name,json=scopeName,proto3" json:"scope_name,omitempty"`
+	// "open", "granted", "denied", "timed-out", or "withdrawn": nobody waits any more
+	State         string    `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Rule          string    `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	Because       string    `protobuf:"bytes,6,opt,name=because,proto3" json:"because,omitempty"`
+	Clause        string    `protobuf:"bytes,7,opt,name=clause,proto3" json:"clause,omitempty"`
+	ClausePos     string    `protobuf:"bytes,8,opt,name=clause_pos,json=clausePos,proto3" json:"clause_pos,omitempty"`
+	Operation     string    `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"`
+	Object        string    `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"`
+	Args          []string  `protobuf:"bytes,11,rep,name=args,proto3" json:"args,omitempty"`
+	ArgsCut       bool      `protobuf:"varint,12,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"`
+	Mapped        bool      `protobuf:"varint,13,opt,name=mapped,proto3" json:"mapped,omitempty"` // the program's code is mapped; what it gets as arguments is not known
+	Uid           uint32    `protobuf:"varint,14,opt,name=uid,proto3" json:"uid,omitempty"`       // who does it, as the host numbers users
+	Pid           int64     `protobuf:"varint,15,opt,name=pid,proto3" json:"pid,omitempty"`       // host pid of who asked first, for display
+	Comm          string    `protobuf:"bytes,16,opt,name=comm,proto3" json:"comm,omitempty"`
+	Labels        []string  `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
+	Held          bool      `protobuf:"varint,18,opt,name=held,proto3" json:"held,omitempty"` // the process is stopped for the answer
+	OpenedUnixMs  int64     `protobuf:"varint,19,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
+	UntilUnixMs   int64     `protobuf:"varint,20,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // of a held one: when it is refused
+	Answered      *Answered `protobuf:"bytes,21,opt,name=answered,proto3" json:"answered,omitempty"`                             // unset without an answer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Request) Reset() {
+	*x = Request{}
+	mi := &file_engine_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Request) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Request) ProtoMessage() {}
+
+func (x *Request) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Request.ProtoReflect.Descriptor instead.
+func (*Request) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Request) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Request) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Request) GetScopeName() string {
+	if x != nil {
+		return x.ScopeName
+	}
+	return ""
+}
+
+func (x *Request) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Request) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Request) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *Request) GetClause() string {
+	if x != nil {
+		return x.Clause
+	}
+	return ""
+}
+
+func (x *Request) GetClausePos() string {
+	if x != nil {
+		return x.ClausePos
+	}
+	return ""
+}
+
+func (x *Request) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *Request) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Request) GetArgs() []string {
+	if x != nil {
+		return x.Args
+	}
+	return nil
+}
+
+func (x *Request) GetArgsCut() bool {
+	if x != nil {
+		return x.ArgsCut
+	}
+	return false
+}
+
+func (x *Request) GetMapped() bool {
+	if x != nil {
+		return x.Mapped
+	}
+	return false
+}
+
+func (x *Request) GetUid() uint32 {
+	if x != nil {
+		return x.Uid
+	}
+	return 0
+}
+
+func (x *Request) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Request) GetComm() string {
+	if x != nil {
+		return x.Comm
+	}
+	return ""
+}
+
+func (x *Request) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Request) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *Request) GetOpenedUnixMs() int64 {
+	if x != nil {
+		return x.OpenedUnixMs
+	}
+	return 0
+}
+
+func (x *Request) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
+func (x *Request) GetAnswered() *Answered {
+	if x != nil {
+		return x.Answered
+	}
+	return nil
+}
+
+// Answered is what a person said.
+type Answered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Denied        bool                   `protobuf:"varint,1,opt,name=denied,proto3" json:"denied,omitempty"`
+	Count         uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`                                      // of a grant: for so many operations
+	UntilUnixMs   int64                  `protobuf:"varint,3,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"`     // or as many as come until then
+	ScopeLifetime bool                   `protobuf:"varint,4,opt,name=scope_lifetime,json=scopeLifetime,proto3" json:"scope_lifetime,omitempty"` // or as long as the container lives
+	Because       string                 `protobuf:"bytes,5,opt,name=because,proto3" json:"because,omitempty"`
+	By            *Operator              `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	TimeUnixMs    int64                  `protobuf:"varint,7,opt,name=time_unix_ms,json=timeUnixMs,proto3" json:"time_unix_ms,omitempty"`
+	Used          uint64                 `protobuf:"varint,8,opt,name=used,proto3" json:"used,omitempty"` // operations that it let through or refused
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answered) Reset() {
+	*x = Answered{}
+	mi := &file_engine_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answered) ProtoMessage() {}
+
+func (x *Answered) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answered.ProtoReflect.Descriptor instead.
+func (*Answered) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Answered) GetDenied() bool {
+	if x != nil {
+		return x.Denied
+	}
+	return false
+}
+
+func (x *Answered) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Answered) GetUntilUnixMs() int64 {
+	if x != nil {
+		return x.UntilUnixMs
+	}
+	return 0
+}
+
+func (x *Answered) GetScopeLifetime() bool {
+	if x != nil {
+		return x.ScopeLifetime
+	}
+	return false
+}
+
+func (x *Answered) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *Answered) GetBy() *Operator {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Answered) GetTimeUnixMs() int64 {
+	if x != nil {
+		return x.TimeUnixMs
+	}
+	return 0
+}
+
+func (x *Answered) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+// Operator is who answers, as the client tells: it is as trusted as the engine.
+type Operator struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uid           uint32                 `protobuf:"varint,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Via           string                 `protobuf:"bytes,3,opt,name=via,proto3" json:"via,omitempty"` // "cli"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Operator) Reset() {
+	*x = Operator{}
+	mi := &file_engine_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Operator) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Operator) ProtoMessage() {}
+
+func (x *Operator) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Operator.ProtoReflect.Descriptor instead.
+func (*Operator) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Operator) GetUid() uint32 {
+	if x != nil {
+		return x.Uid
+	}
+	return 0
+}
+
+func (x *Operator) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Operator) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+type AnswerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Denied        bool                   `protobuf:"varint,2,opt,name=denied,proto3" json:"denied,omitempty"`
+	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // of a grant; 0: one of the two below
+	ForMs         int64                  `protobuf:"varint,4,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"`
+	ScopeLifetime bool                   `protobuf:"varint,5,opt,name=scope_lifetime,json=scopeLifetime,proto3" json:"scope_lifetime,omitempty"`
+	Because       string                 `protobuf:"bytes,6,opt,name=because,proto3" json:"because,omitempty"`
+	By            *Operator              `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnswerRequest) Reset() {
+	*x = AnswerRequest{}
+	mi := &file_engine_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnswerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnswerRequest) ProtoMessage() {}
+
+func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
+func (*AnswerRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AnswerRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetDenied() bool {
+	if x != nil {
+		return x.Denied
+	}
+	return false
+}
+
+func (x *AnswerRequest) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *AnswerRequest) GetForMs() int64 {
+	if x != nil {
+		return x.ForMs
+	}
+	return 0
+}
+
+func (x *AnswerRequest) GetScopeLifetime() bool {
+	if x != nil {
+		return x.ScopeLifetime
+	}
+	return false
+}
+
+func (x *AnswerRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *AnswerRequest) GetBy() *Operator {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
 var File_engine_proto protoreflect.FileDescriptor
 
 const file_engine_proto_rawDesc = "" +
@@ -1054,7 +1600,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xae\x03\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xf2\x03\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -1076,14 +1622,70 @@ const file_engine_proto_rawDesc = "" +
 	"\x04comm\x18\x0e \x01(\tR\x04comm\x12\x16\n" +
 	"\x06labels\x18\x0f \x03(\tR\x06labels\x12\x12\n" +
 	"\x04lost\x18\x10 \x01(\x04R\x04lost\x12\x19\n" +
-	"\bargs_cut\x18\x11 \x01(\bR\aargsCut2\x91\x04\n" +
+	"\bargs_cut\x18\x11 \x01(\bR\aargsCut\x12\x18\n" +
+	"\aoutcome\x18\x12 \x01(\tR\aoutcome\x12\x18\n" +
+	"\arequest\x18\x13 \x01(\tR\arequest\x12\x0e\n" +
+	"\x02by\x18\x14 \x01(\tR\x02by\"Q\n" +
+	"\x0fRequestsRequest\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
+	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x10\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"\xb2\x04\n" +
+	"\aRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x1d\n" +
+	"\n" +
+	"scope_name\x18\x03 \x01(\tR\tscopeName\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x12\n" +
+	"\x04rule\x18\x05 \x01(\tR\x04rule\x12\x18\n" +
+	"\abecause\x18\x06 \x01(\tR\abecause\x12\x16\n" +
+	"\x06clause\x18\a \x01(\tR\x06clause\x12\x1d\n" +
+	"\n" +
+	"clause_pos\x18\b \x01(\tR\tclausePos\x12\x1c\n" +
+	"\toperation\x18\t \x01(\tR\toperation\x12\x16\n" +
+	"\x06object\x18\n" +
+	" \x01(\tR\x06object\x12\x12\n" +
+	"\x04args\x18\v \x03(\tR\x04args\x12\x19\n" +
+	"\bargs_cut\x18\f \x01(\bR\aargsCut\x12\x16\n" +
+	"\x06mapped\x18\r \x01(\bR\x06mapped\x12\x10\n" +
+	"\x03uid\x18\x0e \x01(\rR\x03uid\x12\x10\n" +
+	"\x03pid\x18\x0f \x01(\x03R\x03pid\x12\x12\n" +
+	"\x04comm\x18\x10 \x01(\tR\x04comm\x12\x16\n" +
+	"\x06labels\x18\x11 \x03(\tR\x06labels\x12\x12\n" +
+	"\x04held\x18\x12 \x01(\bR\x04held\x12$\n" +
+	"\x0eopened_unix_ms\x18\x13 \x01(\x03R\fopenedUnixMs\x12\"\n" +
+	"\runtil_unix_ms\x18\x14 \x01(\x03R\vuntilUnixMs\x12<\n" +
+	"\banswered\x18\x15 \x01(\v2 .dev.actplane.engine.v1.AnsweredR\banswered\"\x85\x02\n" +
+	"\bAnswered\x12\x16\n" +
+	"\x06denied\x18\x01 \x01(\bR\x06denied\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\x12\"\n" +
+	"\runtil_unix_ms\x18\x03 \x01(\x03R\vuntilUnixMs\x12%\n" +
+	"\x0escope_lifetime\x18\x04 \x01(\bR\rscopeLifetime\x12\x18\n" +
+	"\abecause\x18\x05 \x01(\tR\abecause\x120\n" +
+	"\x02by\x18\x06 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by\x12 \n" +
+	"\ftime_unix_ms\x18\a \x01(\x03R\n" +
+	"timeUnixMs\x12\x12\n" +
+	"\x04used\x18\b \x01(\x04R\x04used\"B\n" +
+	"\bOperator\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\rR\x03uid\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03via\x18\x03 \x01(\tR\x03via\"\xd7\x01\n" +
+	"\rAnswerRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06denied\x18\x02 \x01(\bR\x06denied\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\x12\x15\n" +
+	"\x06for_ms\x18\x04 \x01(\x03R\x05forMs\x12%\n" +
+	"\x0escope_lifetime\x18\x05 \x01(\bR\rscopeLifetime\x12\x18\n" +
+	"\abecause\x18\x06 \x01(\tR\abecause\x120\n" +
+	"\x02by\x18\a \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xbb\x05\n" +
 	"\x06Engine\x12W\n" +
 	"\x06Status\x12%.dev.actplane.engine.v1.StatusRequest\x1a&.dev.actplane.engine.v1.StatusResponse\x12Z\n" +
 	"\aPrepare\x12&.dev.actplane.engine.v1.PrepareRequest\x1a'.dev.actplane.engine.v1.PrepareResponse\x12W\n" +
 	"\x06Attach\x12%.dev.actplane.engine.v1.AttachRequest\x1a&.dev.actplane.engine.v1.AttachResponse\x12T\n" +
 	"\x05Close\x12$.dev.actplane.engine.v1.CloseRequest\x1a%.dev.actplane.engine.v1.CloseResponse\x12Q\n" +
 	"\x04List\x12#.dev.actplane.engine.v1.ListRequest\x1a$.dev.actplane.engine.v1.ListResponse\x12P\n" +
-	"\x06Events\x12%.dev.actplane.engine.v1.EventsRequest\x1a\x1d.dev.actplane.engine.v1.Event0\x01B-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
+	"\x06Events\x12%.dev.actplane.engine.v1.EventsRequest\x1a\x1d.dev.actplane.engine.v1.Event0\x01\x12V\n" +
+	"\bRequests\x12'.dev.actplane.engine.v1.RequestsRequest\x1a\x1f.dev.actplane.engine.v1.Request0\x01\x12P\n" +
+	"\x06Answer\x12%.dev.actplane.engine.v1.AnswerRequest\x1a\x1f.dev.actplane.engine.v1.RequestB-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
 
 var (
 	file_engine_proto_rawDescOnce sync.Once
@@ -1097,7 +1699,7 @@ func file_engine_proto_rawDescGZIP() []byte {
 	return file_engine_proto_rawDescData
 }
 
-var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_engine_proto_goTypes = []any{
 	(*StatusRequest)(nil),   // 0: dev.actplane.engine.v1.StatusRequest
 	(*StatusResponse)(nil),  // 1: dev.actplane.engine.v1.StatusResponse
@@ -1113,27 +1715,39 @@ var file_engine_proto_goTypes = []any{
 	(*Scope)(nil),           // 11: dev.actplane.engine.v1.Scope
 	(*EventsRequest)(nil),   // 12: dev.actplane.engine.v1.EventsRequest
 	(*Event)(nil),           // 13: dev.actplane.engine.v1.Event
+	(*RequestsRequest)(nil), // 14: dev.actplane.engine.v1.RequestsRequest
+	(*Request)(nil),         // 15: dev.actplane.engine.v1.Request
+	(*Answered)(nil),        // 16: dev.actplane.engine.v1.Answered
+	(*Operator)(nil),        // 17: dev.actplane.engine.v1.Operator
+	(*AnswerRequest)(nil),   // 18: dev.actplane.engine.v1.AnswerRequest
 }
 var file_engine_proto_depIdxs = []int32{
 	2,  // 0: dev.actplane.engine.v1.PrepareRequest.layers:type_name -> dev.actplane.engine.v1.Layer
 	11, // 1: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
-	0,  // 2: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
-	3,  // 3: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
-	5,  // 4: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
-	7,  // 5: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
-	9,  // 6: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
-	12, // 7: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
-	1,  // 8: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
-	4,  // 9: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
-	6,  // 10: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
-	8,  // 11: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
-	10, // 12: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
-	13, // 13: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
-	8,  // [8:14] is the sub-list for method output_type
-	2,  // [2:8] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	16, // 2: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
+	17, // 3: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
+	17, // 4: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	0,  // 5: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
+	3,  // 6: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
+	5,  // 7: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
+	7,  // 8: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
+	9,  // 9: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
+	12, // 10: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
+	14, // 11: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
+	18, // 12: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
+	1,  // 13: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
+	4,  // 14: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
+	6,  // 15: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
+	8,  // 16: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
+	10, // 17: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
+	13, // 18: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
+	15, // 19: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
+	15, // 20: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
+	13, // [13:21] is the sub-list for method output_type
+	5,  // [5:13] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_engine_proto_init() }
@@ -1147,7 +1761,7 @@ func file_engine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_engine_proto_rawDesc), len(file_engine_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

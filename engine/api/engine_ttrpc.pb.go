@@ -14,6 +14,8 @@ type EngineService interface {
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	Events(context.Context, *EventsRequest, Engine_EventsServer) error
+	Requests(context.Context, *RequestsRequest, Engine_RequestsServer) error
+	Answer(context.Context, *AnswerRequest) (*Request, error)
 }
 
 type Engine_EventsServer interface {
@@ -26,6 +28,19 @@ type engineEventsServer struct {
 }
 
 func (x *engineEventsServer) Send(m *Event) error {
+	return x.StreamServer.SendMsg(m)
+}
+
+type Engine_RequestsServer interface {
+	Send(*Request) error
+	ttrpc.StreamServer
+}
+
+type engineRequestsServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *engineRequestsServer) Send(m *Request) error {
 	return x.StreamServer.SendMsg(m)
 }
 
@@ -67,6 +82,13 @@ func RegisterEngineService(srv *ttrpc.Server, svc EngineService) {
 				}
 				return svc.List(ctx, &req)
 			},
+			"Answer": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req AnswerRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Answer(ctx, &req)
+			},
 		},
 		Streams: map[string]ttrpc.Stream{
 			"Events": {
@@ -76,6 +98,17 @@ func RegisterEngineService(srv *ttrpc.Server, svc EngineService) {
 						return nil, err
 					}
 					return nil, svc.Events(ctx, m, &engineEventsServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
+			"Requests": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(RequestsRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.Requests(ctx, m, &engineRequestsServer{stream})
 				},
 				StreamingClient: false,
 				StreamingServer: true,
@@ -91,6 +124,8 @@ type EngineClient interface {
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	Events(context.Context, *EventsRequest) (Engine_EventsClient, error)
+	Requests(context.Context, *RequestsRequest) (Engine_RequestsClient, error)
+	Answer(context.Context, *AnswerRequest) (*Request, error)
 }
 
 type engineClient struct {
@@ -170,4 +205,41 @@ func (x *engineEventsClient) Recv() (*Event, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (c *engineClient) Requests(ctx context.Context, req *RequestsRequest) (Engine_RequestsClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "dev.actplane.engine.v1.Engine", "Requests", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &engineRequestsClient{stream}
+	return x, nil
+}
+
+type Engine_RequestsClient interface {
+	Recv() (*Request, error)
+	ttrpc.ClientStream
+}
+
+type engineRequestsClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *engineRequestsClient) Recv() (*Request, error) {
+	m := new(Request)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *engineClient) Answer(ctx context.Context, req *AnswerRequest) (*Request, error) {
+	var resp Request
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Answer", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
 }

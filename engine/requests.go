@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/internal/atomicfile"
+)
+
+// requestState is where a request is in its life; the words are the API's.
+type requestState string
+
+const (
+	requestOpen      requestState = "open"
+	requestGranted   requestState = "granted"
+	requestDenied    requestState = "denied"
+	requestTimedOut  requestState = "timed-out"
+	requestWithdrawn requestState = "withdrawn"
+)
+
+// request is an operation that a person is asked about, or was.
+type request struct {
+	ID    string
+	State requestState
+	// Key names the operation in the kernel, and Process who is held there; 0: nobody.
+	Key     kernel.AskKey
+	Process kernel.ProcessID
+	UID     uint32
+	Mapped  bool
+	// Item is the operation; its Time is when it was asked about, its Until when it is
+	// refused if it is held.
+	Item   feedback.Item
+	Answer *answer `json:",omitempty"`
+
+	version uint64 // of the table of all scopes, when it was changed last
+}
+
+// answer is what a person said.
+type answer struct {
+	Denied   bool
+	Count    uint32    // of a grant, or:
+	Until    time.Time // zero with Lifetime
+	Lifetime bool
+	Because  string
+	By       operator
+	Time     time.Time
+	Used     uint64
+}
+
+// operator is who answers, as the client tells.
+type operator struct {
+	UID  uint32
+	Name string
+	Via  string
+}
+
+func (o operator) String() string {
+	text := fmt.Sprintf("uid %d", o.UID)
+	if o.Name != "" {
+		text = o.Name + " (" + text + ")"
+	}
+	if o.Via != "" {
+		text += " by " + o.Via
+	}
+	return text
+}
+
+// inForce tells whether an answer still says something, as far as time goes.
+func (a *answer) inForce(now time.Time) bool {
+	return a != nil && (a.Lifetime || a.Count > 0 || now.Before(a.Until))
+}
+
+// maxPast is how many requests of a scope are kept whose answer is over.
+const maxPast = 100
+
+// requests is the table of one scope: what is open, what has an answer in force, and the
+// latest of the others. It lies in a file as well, from which the next daemon goes on.
+type requests struct {
+	path string
+
+	mu  sync.Mutex
+	all []*request // oldest first; guarded by mu
+}
+
+func newRequests(dir string) *requests {
+	return &requests{path: filepath.Join(dir, "requests.json")}
+}
+
+// loadRequests takes over the table of an earlier daemon.
+func loadRequests(dir string) (*requests, error) {
+	t := newRequests(dir)
+	text, err := os.ReadFile(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &t.all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load requests: %w", err)
+	}
+	return t, nil
+}
+
+// change edits the table and saves it.
+func (t *requests) change(now time.Time, edit func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	edit()
+	t.drop(now)
+	text, err := json.Marshal(t.all)
+	if err == nil {
+		err = atomicfile.Write(t.path, text, atomicfile.Options{Mode: 0o600})
+	}
+	if err != nil {
+		return fmt.Errorf("save requests: %w", err)
+	}
+	return nil
+}
+
+// drop forgets the oldest of what is over. mu is held.
+func (t *requests) drop(now time.Time) {
+	past := func(r *request) bool { return r.State != requestOpen && !r.Answer.inForce(now) }
+	excess := -maxPast
+	for _, r := range t.all {
+		if past(r) {
+			excess++
+		}
+	}
+	t.all = slices.DeleteFunc(t.all, func(r *request) bool {
+		if excess <= 0 || !past(r) {
+			return false
+		}
+		excess--
+		return true
+	})
+}
+
+// list copies the table.
+func (t *requests) list() []request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]request, 0, len(t.all))
+	for _, r := range t.all {
+		out = append(out, *r)
+	}
+	return out
+}
+
+// open finds the open request for an operation of a process. mu is held.
+func (t *requests) open(key kernel.AskKey, process kernel.ProcessID) *request {
+	return t.last(func(r *request) bool { return r.State == requestOpen && r.Key == key && r.Process == process })
+}
+
+// answered finds the request whose answer an operation has met. mu is held.
+func (t *requests) answered(key kernel.AskKey, denied bool) *request {
+	return t.last(func(r *request) bool { return r.Key == key && r.Answer != nil && r.Answer.Denied == denied })
+}
+
+func (t *requests) last(is func(*request) bool) *request {
+	for _, r := range slices.Backward(t.all) {
+		if is(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// asks is what the tables of all scopes have in common.
+type asks struct {
+	mu      sync.Mutex
+	version uint64        // guarded by mu
+	changed chan struct{} // guarded by mu; closed at the next change
+}
+
+// touch gives a request that is being changed its version. Its table is locked.
+func (a *asks) touch(r *request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	r.version = a.version
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// wait returns a channel that is closed when a request has changed since the call.
+func (a *asks) wait() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.changed == nil {
+		a.changed = make(chan struct{})
+	}
+	return a.changed
+}
+
+// Names of requests are typed by people: without letters and digits that look alike,
+// and without vowels, so that none is a word. Not one after the other, so that a slip
+// does not hit the next.
+const (
+	requestLetters = "bcdfghjkmnpqrstvwxz23456789"
+	requestLength  = 5
+)
+
+// newRequestID finds a name that no request has of which anybody knows.
+func (e *Engine) newRequestID() string {
+	used := map[string]bool{}
+	for _, s := range e.all() {
+		for _, r := range s.requests.list() {
+			used[r.ID] = true
+		}
+	}
+	for {
+		var bytes [requestLength]byte
+		_, _ = rand.Read(bytes[:]) // never fails
+		for i, b := range bytes {
+			bytes[i] = requestLetters[int(b)%len(requestLetters)]
+		}
+		if id := string(bytes[:]); !used[id] {
+			return id
+		}
+	}
+}
+
+// unasked is why nobody can be asked.
+func unasked(what kernel.Asked) string {
+	switch what {
+	case kernel.NoRoom:
+		return "too many requests are open"
+	case kernel.Unnamed:
+		return "what it is about cannot be told exactly"
+	case kernel.CannotHold:
+		return "this process or system call cannot be stopped and made again"
+	}
+	return "the engine has no word for why"
+}
+
+// noteAsk keeps the table by what the kernel reports of an ask, and completes the item.
+func (e *Engine) noteAsk(s *scope, rec kernel.Record, item *feedback.Item) {
+	id := e.newRequestID()
+	err := s.requests.change(e.config.now(), func() {
+		t := s.requests
+		var r *request
+		switch rec.Asked {
+		case kernel.Opened, kernel.StillOpen, kernel.Held:
+			r = e.opened(s, rec, item, id)
+		case kernel.TimedOut:
+			item.Outcome = feedback.TimedOut
+			if r = t.open(rec.Ask, rec.Process.ID); r != nil {
+				r.State = requestTimedOut
+			}
+		case kernel.Denied:
+			item.Outcome = feedback.Denied
+			r = t.answered(rec.Ask, true)
+		case kernel.Granted:
+			item.Outcome = feedback.Used
+			if r = t.answered(rec.Ask, false); r != nil && item.Operation == "exec" {
+				// An interpreter is what the kernel sees then.
+				item.Object, item.Args, item.ArgsCut = r.Item.Object, r.Item.Args, r.Item.ArgsCut
+			}
+		default:
+			item.Effect, item.Outcome, item.Reason = feedback.Ask, feedback.Unasked, unasked(rec.Asked)
+		}
+		if r == nil {
+			return
+		}
+		item.Request = r.ID
+		if rec.Asked == kernel.Denied || rec.Asked == kernel.Granted {
+			r.Answer.Used++
+			item.Reason, item.By, item.Until = r.Answer.Because, r.Answer.By.String(), r.Answer.Until
+		}
+		e.asks.touch(r)
+	})
+	if err != nil {
+		e.log.WithFields(s.fields()).WithError(err).Warn("request will not survive a restart")
+	}
+}
+
+// opened finds the request that an ask is about, or makes it. The table is locked.
+func (e *Engine) opened(s *scope, rec kernel.Record, item *feedback.Item, id string) *request {
+	process := kernel.ProcessID(0)
+	item.Effect = feedback.Ask
+	switch rec.Asked {
+	case kernel.Held:
+		process, item.Outcome = rec.Process.ID, feedback.Held
+		item.Until = rec.Time.Add(s.holdOf(rec))
+	case kernel.StillOpen:
+		item.Outcome = feedback.StillOpen
+	default:
+		item.Outcome = feedback.Opened
+	}
+	if r := s.requests.open(rec.Ask, process); r != nil {
+		return r
+	}
+	r := &request{ID: id, State: requestOpen, Key: rec.Ask, Process: process, UID: rec.UID, Mapped: rec.Mapped, Item: *item}
+	r.Item.Outcome, r.Item.Request = "", ""
+	s.requests.all = append(s.requests.all, r)
+	return r
+}
+
+// holdOf is how long the clause or default of a record stops a process.
+func (s *scope) holdOf(rec kernel.Record) time.Duration {
+	if d, ok := s.defaultOf(rec.Default); ok {
+		return d.Hold
+	}
+	_, clause, _ := s.clause(rec.Clause)
+	return clause.Hold
+}
