@@ -43,11 +43,17 @@ type completer struct {
 	app *cli.App
 	// scopes lists what "events" can be asked about.
 	scopes func() []candidate
+	// requests lists what "approve" and "deny" can be asked about.
+	requests func() []candidate
 }
 
 func completeMain(app *cli.App, words []string, out io.Writer) int {
 	app.Setup()
-	c := completer{app: app, scopes: func() []candidate { return liveScopes(daemon.Options{}) }}
+	c := completer{
+		app:      app,
+		scopes:   func() []candidate { return liveScopes(daemon.Options{}) },
+		requests: func() []candidate { return openRequests(daemon.Options{}) },
+	}
 	for _, found := range c.complete(words) {
 		fmt.Fprintln(out, found.line())
 	}
@@ -184,6 +190,8 @@ func (c completer) argument(command *cli.Command, position int) []candidate {
 		return c.commands()
 	case "[SCOPE]":
 		return c.scopes()
+	case "REQUEST":
+		return c.requests()
 	case "SHELL":
 		return []candidate{{word: "bash"}, {word: "zsh"}, {word: "fish"}}
 	}
@@ -236,6 +244,29 @@ func matching(list []candidate, current string) []candidate {
 
 // scopesTime is how long the engine has to answer somebody who types.
 const scopesTime = 500 * time.Millisecond
+
+// openRequests asks an engine that runs for what waits for an answer.
+func openRequests(options daemon.Options) []candidate {
+	ctx, cancel := context.WithTimeout(context.Background(), scopesTime)
+	defer cancel()
+	client, err := daemon.Connect(ctx, options)
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	stream, err := client.Requests(ctx, &api.RequestsRequest{})
+	if err != nil {
+		return nil
+	}
+	var found []candidate
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return found
+		}
+		found = append(found, candidate{r.Id, r.Operation + " " + word(r.Object)})
+	}
+}
 
 // liveScopes asks an engine that runs, and starts none.
 func liveScopes(options daemon.Options) []candidate {

@@ -20,7 +20,7 @@ func TestComplete(t *testing.T) {
 	app.Setup()
 	c := completer{app: app, scopes: func() []candidate {
 		return []candidate{{"web", "1"}, {"a b", ""}, {"$(x)", ""}, {":files", "hostile"}, {"", ""}, {"agent", "two\nlines\x1b"}}
-	}}
+	}, requests: func() []candidate { return []candidate{{"k3m9p", "write \"/x\\x1b\""}} }}
 	for given, want := range map[string]string{
 		"e|":                         "explain events",
 		"nothing|":                   "",
@@ -83,7 +83,8 @@ func TestComplete(t *testing.T) {
 func TestArgumentsAreKnown(t *testing.T) {
 	app := newApp()
 	app.Setup()
-	c := completer{app: app, scopes: func() []candidate { return []candidate{{"x", ""}} }}
+	some := func() []candidate { return []candidate{{"x", ""}} }
+	c := completer{app: app, scopes: some, requests: some}
 	for _, command := range app.Commands {
 		if known := len(c.argument(command, 0)) > 0; known != (command.ArgsUsage != "") {
 			t.Errorf("%s: %q is of no known kind", command.Name, command.ArgsUsage)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/internal/daemon"
 )
 
@@ -158,6 +159,9 @@ type eventLine struct {
 	Comm      string    `json:"comm"`
 	Labels    []string  `json:"labels"`
 	Lost      uint64    `json:"lost"`
+	Outcome   string    `json:"outcome,omitempty"` // of what asks
+	Request   string    `json:"request,omitempty"`
+	By        string    `json:"by,omitempty"` // who answered it
 }
 
 func (p *eventPrinter) print(e *api.Event) error {
@@ -173,6 +177,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Args: append([]string{}, e.Args...), ArgsCut: e.ArgsCut,
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
+			Outcome: e.Outcome, Request: e.Request, By: e.By,
 		}, "")
 	}
 	_, err := fmt.Fprintln(p.out, describeEvent(e, time.Local))
@@ -187,13 +192,19 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 		name = short(e.Scope)
 	}
 	fmt.Fprintf(&out, "%s  %s  %s  %s %s", time.UnixMilli(e.TimeUnixMs).In(zone).Format(time.DateTime),
-		clean(name), pastTense(e.Effect), e.Operation, word(e.Object))
+		clean(name), happened(e), e.Operation, word(e.Object))
 	if len(e.Args) > 1 {
 		fmt.Fprintf(&out, " (%s)", words(e.Args))
 	}
 	fmt.Fprintf(&out, " by %s[%d]", word(e.Comm), e.Pid)
 	if len(e.Labels) > 0 {
 		fmt.Fprintf(&out, " carrying %s", clean(strings.Join(e.Labels, ", ")))
+	}
+	if e.Request != "" {
+		fmt.Fprintf(&out, "; request %s", clean(e.Request))
+		if e.By != "" {
+			fmt.Fprintf(&out, ", answered by %s", clean(e.By))
+		}
 	}
 	if e.Rule != "" {
 		fmt.Fprintf(&out, "; rule %s (%s)", clean(e.Rule), clean(e.ClausePos))
@@ -205,6 +216,35 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 		fmt.Fprintf(&out, " [%d earlier events were lost]", e.Lost)
 	}
 	return out.String()
+}
+
+// happened is what became of an operation, or of a request.
+func happened(e *api.Event) string {
+	switch feedback.Outcome(e.Outcome) {
+	case "":
+		return pastTense(e.Effect)
+	case feedback.Opened:
+		return "asks for"
+	case feedback.StillOpen:
+		return "still asks for"
+	case feedback.Held:
+		return "is stopped, and asks for"
+	case feedback.TimedOut:
+		return "timed out:"
+	case feedback.Unasked:
+		return "blocked, and could not ask for"
+	case feedback.Denied:
+		return "blocked, as it was denied:"
+	case feedback.Used:
+		return "went on, as it was approved:"
+	case feedback.Grant:
+		return "approved:"
+	case feedback.Denial:
+		return "denied:"
+	case feedback.Withdrawn:
+		return "withdrawn:"
+	}
+	return clean(e.Outcome) + ":"
 }
 
 func pastTense(effect string) string {
