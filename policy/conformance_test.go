@@ -15,10 +15,7 @@ import (
 // later lists the conformance cases that need what the engine does not enforce
 // yet. Each must be refused by name where it is to be enforced; one that is not
 // has to leave the list.
-var later = map[string]string{
-	"ask-retry":                "the effect ask",
-	"ask-is-weaker-than-block": "the effect ask",
-}
+var later = map[string]string{}
 
 // caseFiles are all that are acted out on an image, with how many cases they have
 // at least.

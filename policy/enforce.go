@@ -25,8 +25,8 @@ func Unenforced(p *ir.Program) diag.List {
 	}
 	for _, d := range p.Defaults {
 		switch {
-		case d.Effect == ir.Ask || d.Hold != 0:
-			u.add(d.Pos, d.Text, "a default that asks")
+		case d.Hold != 0 && d.Effect != ir.Ask:
+			u.add(d.Pos, d.Text, "a default that holds")
 		case d.Op == ir.Recv:
 			u.add(d.Pos, d.Text, "a default of recv")
 		case d.Op >= ir.NumOps || d.Effect > ir.Kill:
@@ -66,14 +66,12 @@ type unenforced struct{ list diag.List }
 
 func (u *unenforced) clause(c *ir.Clause) {
 	switch c.Effect {
-	case ir.Allow, ir.Notify, ir.Block, ir.Kill:
-	case ir.Ask:
-		u.add(c.Pos, c.Text, "the effect ask")
+	case ir.Allow, ir.Notify, ir.Ask, ir.Block, ir.Kill:
 	default:
 		u.add(c.Pos, c.Text, fmt.Sprintf("the effect %d", c.Effect))
 	}
-	if c.Hold != 0 {
-		u.add(c.Pos, c.Text, "ask hold")
+	if c.Hold != 0 && c.Effect != ir.Ask {
+		u.add(c.Pos, c.Text, "a hold of what does not ask")
 	}
 	switch c.Op {
 	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send, ir.Bind:

@@ -21,11 +21,9 @@ func unenforcedTexts() map[string][]string {
 		return "policy: |\n  rule r:\n    " + strings.Join(clauses, "\n    ") + "\n"
 	}
 	return map[string][]string{
-		"the effect ask":      {rule(`ask exec "x"`), rule(`ask hold 5m write "x"`), rule(`ask read "x"`), rule(`ask connect any`)},
-		"clauses on recv":     {rule(`block recv any`), rule(`kill recv "10."`)},
-		"a default that asks": {"policy: |\n  default ask exec\n", "policy: |\n  default ask hold 1m open\n"},
-		"a default of recv":   {"policy: |\n  default block recv\n"},
-		"feedback.stderr":     {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
+		"clauses on recv":   {rule(`block recv any`), rule(`kill recv "10."`)},
+		"a default of recv": {"policy: |\n  default block recv\n"},
+		"feedback.stderr":   {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
 		"host names in endpoint patterns": {
 			rule(`block connect "github.com"`), rule(`block send "*.github.com:443"`), rule(`block connect any unless target not "a.b"`),
 			"policy: |\n  source A = endpoint \"a.b\"\n  rule r:\n    block exec \"x\" if A\n",
@@ -73,7 +71,7 @@ func TestForgedPrograms(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*ir.Program){
 		"hold":     func(p *ir.Program) { p.Clauses[0].Hold = time.Second },
-		"position": func(p *ir.Program) { p.Clauses[0].Effect, p.Clauses[0].Pos = ir.Ask, ":::-1:99999999999999999999" },
+		"position": func(p *ir.Program) { p.Clauses[0].Op, p.Clauses[0].Pos = ir.Recv, ":::-1:99999999999999999999" },
 		"target": func(p *ir.Program) {
 			p.Clauses[0].Unless.Targets = []ir.Target{{Pattern: ir.Pattern{Kind: ir.Endpoint, Host: true, Text: "a"}}}
 		},
@@ -91,7 +89,7 @@ func TestForgedPrograms(t *testing.T) {
 		p := valid()
 		p.Clauses[0].Effect = ir.Effect(n)
 		_, err := CompileProgram(p)
-		if enforced := p.Clauses[0].Effect <= ir.Kill && p.Clauses[0].Effect != ir.Ask; (err == nil) != enforced {
+		if enforced := p.Clauses[0].Effect <= ir.Kill; (err == nil) != enforced {
 			t.Errorf("effect %d: err = %v", n, err)
 		}
 		p = valid()

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -360,14 +361,18 @@ rule kept:
 			}
 		}
 		// Two rules ask: what one has taken is given back where the other refuses.
-		for len(b.records) > 0 {
-			<-b.records
+		opened := func() Record {
+			for {
+				if r := b.record(); r.Asked == Opened {
+					return r
+				}
+			}
 		}
 		actors[0].want("EPERM", "run", tool)
-		first := b.asked(Opened)
+		first := opened()
 		b.answer(first, Answer{Count: 3})
 		actors[0].want("EPERM", "run", tool)
-		second := b.asked(Opened)
+		second := opened()
 		b.answer(second, Answer{Count: 2})
 		if granted := race("run", tool); granted != 2 {
 			t.Errorf("%d of 2 programs were granted", granted)
@@ -477,7 +482,9 @@ rule brief:
 
 		// A process that is killed while it is held leaves a request to withdraw.
 		k := b.actor()
-		go k.do("read", data)
+		if _, err := fmt.Fprintln(k.stdin, "read\x1f"+data); err != nil {
+			t.Fatal(err)
+		}
 		r = b.asked(Held)
 		_ = k.cmd.Process.Kill()
 		if err := b.k.CloseRequest(b.slot, r.Ask, r.Process.ID); err != nil {

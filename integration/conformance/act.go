@@ -142,6 +142,12 @@ func (r *runner) trace(ctx context.Context, box *container, c *planned) (int, er
 		if err := box.stage.reachable(step.Words); err != nil {
 			return i, fmt.Errorf("%s: %w", step.Text, err)
 		}
+		if step.Words[0] == "human" {
+			if err := answer(ctx, r.client, box.id, step.Words[1:]); err != nil {
+				return i, fmt.Errorf("%s: %w", step.Text, err)
+			}
+			continue
+		}
 		out, err := actors.act(step.Words)
 		if err != nil {
 			return i, fmt.Errorf("%s: %w", step.Text, err)

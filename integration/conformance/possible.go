@@ -55,6 +55,9 @@ func impossible(c *planned) string {
 			}
 		}
 	}
+	if slices.ContainsFunc(c.Program.Clauses, func(x ir.Clause) bool { return x.Hold != 0 }) {
+		return "who is held gives no answer"
+	}
 	s := model.New(c.Program)
 	parents := map[string]string{}
 	dead := map[string]bool{}
@@ -89,8 +92,6 @@ func impossible(c *planned) string {
 // impossibleStep says why a step cannot be acted out, whatever its case.
 func impossibleStep(words []string) string {
 	switch {
-	case words[0] == "human" && (words[1] == "approve" || words[1] == "deny"):
-		return "no answers to requests yet"
 	case words[0] == "time" && words[1][0] >= '0' && words[1][0] <= '9':
 		return "the kernel's clock goes its own way"
 	case words[0] == "scope" && (words[1] == "restart" || words[1] == "lost"):

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/internal/daemon"
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -44,7 +45,9 @@ func newWitness(ctx context.Context, client *daemon.Client, id string) (*witness
 				w.failed <- err
 				return
 			}
-			w.events <- event
+			if !isAnswer(event) {
+				w.events <- event
+			}
 		}
 	}()
 	return w, nil
@@ -91,20 +94,23 @@ func (v verdict) String() string { return strings.TrimSpace(v.effect + " " + v.r
 // judge puts together what became of the process and what the engine recorded. The
 // rule is that of the strictest record, of these the first in the policy.
 func judge(out outcome, events []*api.Event, program *ir.Program, degraded bool) verdict {
-	effects := []string{"notify", "block", "kill"}
+	effects := []string{"notify", "ask", "block", "kill"}
 	v := verdict{effect: "ok"}
 	order := func(rule string) int {
 		return slices.IndexFunc(program.Rules, func(r ir.Rule) bool { return r.Name == rule })
 	}
 	for _, e := range events {
+		if e.Outcome == string(feedback.Used) {
+			continue
+		}
 		now, then := slices.Index(effects, e.Effect), slices.Index(effects, v.effect)
 		if now > then || now == then && order(e.Rule) < order(v.rule) {
 			v = verdict{e.Effect, e.Rule}
 		}
 	}
-	denied := v.effect == "block" || v.effect == "kill"
+	denied := v.effect == "ask" || v.effect == "block" || v.effect == "kill"
 	switch {
-	case out.gone && v.effect == "block" && degraded && events[len(events)-1].Operation == "exec":
+	case out.gone && (v.effect == "block" || v.effect == "ask") && degraded && events[len(events)-1].Operation == "exec":
 		// Told in docs/architecture.md: the second look refuses by killing.
 	case out.gone && v.effect != "kill":
 		return verdict{effect: fmt.Sprintf("a killed process (recorded: %s)", v)}

@@ -41,14 +41,14 @@ func fakeDaemon(socket, how string) {
 	file, _ := os.OpenFile(note, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	fmt.Fprintln(file, os.Getpid())
 	file.Close()
-	engine := &daemontest.Engine{Answer: api.StatusResponse{Tier: "lsm"}}
+	engine := &daemontest.Engine{About: api.StatusResponse{Tier: "lsm"}}
 	switch how {
 	case "die":
 		fmt.Fprintln(os.Stderr, "noise")
 		fmt.Fprintln(os.Stderr, `time="x" level=fatal msg="BPF LSM is not active; boot with \"lsm=...,bpf\""`)
 		os.Exit(1)
 	case "problem":
-		engine.Answer = api.StatusResponse{Problem: "kernel 5.10 is too old"}
+		engine.About = api.StatusResponse{Problem: "kernel 5.10 is too old"}
 	case "hang":
 		stay()
 	}
@@ -224,7 +224,7 @@ func TestNotForOthers(t *testing.T) {
 	}
 	defer os.RemoveAll(directory)
 	socket, self := filepath.Join(directory, "engine.sock"), filepath.Join(directory, "test")
-	engine := &daemontest.Engine{Answer: api.StatusResponse{Tier: "lsm"}}
+	engine := &daemontest.Engine{About: api.StatusResponse{Tier: "lsm"}}
 	stop, err := engine.Serve(socket)
 	if err != nil {
 		t.Fatal(err)

@@ -165,10 +165,17 @@ func (x *explainer) defaults() []Statement {
 		if d.Effect != ir.Allow {
 			text = "where no allow clause matches, " + text
 		}
-		out = append(out, x.statement(d.Pos, d.Text, text, d.Effect))
+		s := x.statement(d.Pos, d.Text, text, d.Effect)
+		if d.Hold != 0 && s.Mode != NotEnforced {
+			s.Notes = append(s.Notes, unheld)
+		}
+		out = append(out, s)
 	}
 	return out
 }
+
+// unheld is what a hold cannot do, on any host.
+const unheld = "What cannot be stopped is refused at once: io_uring, AIO, and system calls of 32 bits."
 
 func holdOf(d time.Duration) string {
 	if d == 0 {
@@ -203,8 +210,11 @@ func (x *explainer) clause(c *ir.Clause) Statement {
 	if note := x.appends(c); note != "" {
 		s.Notes = append(s.Notes, note)
 	}
-	if x.host.KilledExec && c.Op == ir.Exec && c.Effect == ir.Block && s.Mode != NotEnforced {
-		s.Mode = "block or kill"
+	if c.Hold != 0 && s.Mode != NotEnforced {
+		s.Notes = append(s.Notes, unheld)
+	}
+	if x.host.KilledExec && c.Op == ir.Exec && (c.Effect == ir.Block || c.Effect == ir.Ask) && s.Mode != NotEnforced {
+		s.Mode += " or kill"
 		s.Notes = append(s.Notes, "On this host (tier fmod_ret) the process may be killed, instead of getting EPERM: when the arguments are not in memory at the time.")
 	}
 	return s

@@ -341,7 +341,7 @@ func TestEngineRefuses(t *testing.T) {
 	})
 	t.Run("problem", func(t *testing.T) {
 		w := newWorld(t, plain, files)
-		w.engine.Answer = api.StatusResponse{Problem: "kernel 5.10 is too old"}
+		w.engine.About = api.StatusResponse{Problem: "kernel 5.10 is too old"}
 		if err := w.prepare(t); err == nil || !strings.Contains(err.Error(), `cannot enforce on this host: kernel 5.10 is too old; run "actplane doctor"`) {
 			t.Errorf("error %v", err)
 		}

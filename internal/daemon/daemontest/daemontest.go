@@ -20,7 +20,7 @@ import (
 type Engine struct {
 	api.EngineService // what is not defined here panics, which fails the test
 
-	Answer    api.StatusResponse
+	About     api.StatusResponse
 	Directory string
 	PrepErr   error
 	AttachErr error
@@ -36,7 +36,7 @@ type Engine struct {
 // socket.
 func Start(t testing.TB) (engine *Engine, socket string) {
 	t.Helper()
-	engine = &Engine{Answer: api.StatusResponse{Version: "test", Tier: "lsm"}, Directory: t.TempDir()}
+	engine = &Engine{About: api.StatusResponse{Version: "test", Tier: "lsm"}, Directory: t.TempDir()}
 	socket = filepath.Join(t.TempDir(), "engine.sock")
 	stop, err := engine.Serve(socket)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *Engine) Serve(socket string) (stop func(), err error) {
 
 // Status implements the protocol.
 func (e *Engine) Status(context.Context, *api.StatusRequest) (*api.StatusResponse, error) {
-	return &api.StatusResponse{Version: e.Answer.Version, Tier: e.Answer.Tier, Problem: e.Answer.Problem}, nil
+	return &api.StatusResponse{Version: e.About.Version, Tier: e.About.Tier, Problem: e.About.Problem}, nil
 }
 
 // Prepare implements the protocol.
