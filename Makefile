@@ -27,7 +27,7 @@ SCRIPTS  = $(shell awk 'FNR == 1 && /^\#!.*[\/ ](ba|da)?sh$$/ || /^\# shellcheck
 export GOFLAGS ?= -buildvcs=false
 
 .DEFAULT_GOAL := build
-.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance bench demo install vm clean
+.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance budgets bench demo install vm clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -70,8 +70,12 @@ conformance: build ## act out the cases of CASES=FILE in containers [KERNEL=6.12
 	@test -n "$(CASES)" || { echo 'usage: make conformance CASES=FILE [KERNEL=6.12] [LSM=bpf|nobpf]'; exit 2; }
 	@KERNEL=$(KERNEL) LSM=$(LSM) integration/conformance/run $(CASES)
 
-bench: ## decisions and the event pipeline, natively
+budgets: ## write the table of what the kernels' verifiers make of the BPF programs
+	integration/vm/budgets
+
+bench: ## decisions and the event pipeline, natively; guest instructions of system calls [KERNEL=6.12 LSM=bpf|nobpf]
 	go test -run='^$$' -bench=. -benchmem ./...
+	integration/vm/bench $(KERNEL) $(LSM)
 
 demo: build ## a real agent container under a policy
 	@KERNEL=$(KERNEL) LSM=$(LSM) integration/demo/demo

@@ -35,6 +35,7 @@
 #define ADDRESS_SIZE 18		 /* 16 bytes of address, 2 of port */
 #define MAX_CGROUP_DEPTH 24	 /* of a scope's own cgroup; below it any depth */
 #define SCRATCHES_PER_CPU 8
+#define MAX_LOST (1 << 14) /* rows of the table of lost records, of all scopes */
 #define RING_SIZE (4 << 20)
 #define MAX_REQUESTS (1 << 14)	   /* open requests for approval, of all scopes */
 #define MAX_SCOPE_REQUESTS 64	   /* of them, of one scope */
@@ -84,7 +85,7 @@ enum row_number {
 
 enum scope_flag {
 	SCOPE_HOST_ROOT = 1, /* its processes keep the host's root */
-	SCOPE_SATURATED = 2, /* the table of files was full: every file counts as labelled */
+	SCOPE_SATURATED = 2, /* the table of files was full; see assumed_labels */
 };
 
 enum process_flag {
@@ -95,6 +96,8 @@ enum process_flag {
 enum file_flag {
 	FILE_MODIFIED = 1, /* written inside the scope */
 	FILE_NAMED = 2,	   /* got a name inside the scope: renamed or linked */
+	FILE_UNKNOWN = 4,  /* whether either is so is not known */
+	FILE_CREATED = 8,  /* not stored: it is new, and nothing is assumed of it */
 };
 
 /* What a record is about. */
@@ -163,6 +166,7 @@ struct image {
 	__u8 default_effects[MAX_DEFAULTS];
 	__u32 default_holds[MAX_DEFAULTS]; /* as in struct clause */
 	__u64 arg_start[ARG_WORDS];
+	__u8 hash[32]; /* of all the image's tables: equal images are one */
 };
 
 /* What holds for all keys that end in one accept set; see package dfa. */
@@ -269,6 +273,10 @@ struct scope {
 	__u64 denied, notified, lost;
 	__u64 starved; /* operations refused because there was no memory to decide */
 	__u64 files;   /* that the table holds for it */
+	/* What a file without an entry counts as: 0 unless the table was full, or what
+	 * earlier starts of the container did to files was lost. */
+	__u64 assumed_labels;
+	__u64 assumed_flags; /* enum file_flag */
 };
 
 /* Files that mean something to a scope. Apart from struct scope, because the daemon
@@ -366,6 +374,17 @@ struct file_state {
 	__u32 kept; /* the row of what protects it, under whatever name; of the scope's image */
 };
 
+/* Decisions whose records were lost, by what decided. */
+struct lost_key {
+	__u32 scope;
+	__u32 generation;
+	__u32 clause;
+	__u8 reason;
+	__u8 effect;
+	__u8 op;
+	__u8 pad;
+};
+
 /* Host-wide state that outlives the daemon. */
 struct host {
 	__u32 abi;
@@ -422,6 +441,7 @@ enum limits {
 	LIMIT_SCRATCHES_PER_CPU = SCRATCHES_PER_CPU,
 	LIMIT_SCOPE_REQUESTS = MAX_SCOPE_REQUESTS,
 	LIMIT_SCOPE_ANSWERS = MAX_SCOPE_ANSWERS,
+	LIMIT_SCOPE_FILES = MAX_SCOPE_FILES,
 };
 
 _Static_assert(sizeof(struct row) == 312, "row");
@@ -431,5 +451,6 @@ _Static_assert(sizeof(struct file_key) == 24, "file_key");
 _Static_assert(sizeof(struct record) == 232, "record");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");
+_Static_assert(sizeof(struct lost_key) == 16, "lost_key");
 
 #endif

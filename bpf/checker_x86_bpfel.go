@@ -93,6 +93,18 @@ type CheckerImage struct {
 	DefaultEffects [64]uint8
 	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
+	Hash           [32]uint8
+}
+
+type CheckerLostKey struct {
+	_          structs.HostLayout
+	Scope      uint32
+	Generation uint32
+	Clause     uint32
+	Reason     uint8
+	Effect     uint8
+	Op         uint8
+	Pad        uint8
 }
 
 type CheckerOutput struct {
@@ -181,20 +193,22 @@ type CheckerRequestKey struct {
 }
 
 type CheckerScope struct {
-	_          structs.HostLayout
-	Generation uint32
-	Image      uint32
-	Flags      uint32
-	Pad        uint32
-	Cgroup     uint64
-	Clock      uint64
-	Armed      [64]uint64
-	Stale      [64]uint64
-	Denied     uint64
-	Notified   uint64
-	Lost       uint64
-	Starved    uint64
-	Files      uint64
+	_             structs.HostLayout
+	Generation    uint32
+	Image         uint32
+	Flags         uint32
+	Pad           uint32
+	Cgroup        uint64
+	Clock         uint64
+	Armed         [64]uint64
+	Stale         [64]uint64
+	Denied        uint64
+	Notified      uint64
+	Lost          uint64
+	Starved       uint64
+	Files         uint64
+	AssumedLabels uint64
+	AssumedFlags  uint64
 }
 
 type CheckerScopeFiles struct {
@@ -334,6 +348,7 @@ const (
 	CheckerMapGrantedUses       = "granted_uses"
 	CheckerMapHosts             = "hosts"
 	CheckerMapImages            = "images"
+	CheckerMapLostRecords       = "lost_records"
 	CheckerMapMoveClasses       = "move_classes"
 	CheckerMapMoves             = "moves"
 	CheckerMapOutputs           = "outputs"
@@ -428,6 +443,7 @@ type CheckerMapSpecs struct {
 	GrantedUses    *ebpf.MapSpec `ebpf:"granted_uses"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	LostRecords    *ebpf.MapSpec `ebpf:"lost_records"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
@@ -496,6 +512,7 @@ type CheckerMaps struct {
 	GrantedUses    *ebpf.Map `ebpf:"granted_uses"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	LostRecords    *ebpf.Map `ebpf:"lost_records"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
@@ -529,6 +546,7 @@ func (m *CheckerMaps) Close() error {
 		m.GrantedUses,
 		m.Hosts,
 		m.Images,
+		m.LostRecords,
 		m.MoveClasses,
 		m.Moves,
 		m.Outputs,

@@ -59,6 +59,26 @@ static __always_inline void fill_asked(struct record *record, struct act *act)
 	record->ask[1] = thread ? thread->ask.deciding[1] : 0;
 }
 
+/* count_lost counts a record that did not fit, by what decided. */
+static __always_inline void count_lost(struct act *act, struct scope *scope)
+{
+	struct lost_key key = {
+		.scope = act->slot,
+		.generation = act->generation,
+		.clause = act->clause,
+		.reason = act->reason,
+		.effect = act->effect,
+		.op = act->op,
+	};
+	u64 none = 0, *count;
+
+	__sync_fetch_and_add(&scope->lost, 1);
+	bpf_map_update_elem(&lost_records, &key, &none, BPF_NOEXIST);
+	count = bpf_map_lookup_elem(&lost_records, &key);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
 /* emit writes a record of what ACT decided; that of an exec has argv. 0: it is lost. */
 __noinline int emit(struct act *act, u32 kind)
 {
@@ -103,7 +123,7 @@ __noinline int emit(struct act *act, u32 kind)
 		size = sizeof(*record) + PATH_SIZE + ARGS_SIZE;
 	if (!bpf_ringbuf_output(&records, record, size, 0))
 		return 1;
-	__sync_fetch_and_add(&scope->lost, 1);
+	count_lost(act, scope);
 	return 0;
 }
 

@@ -133,6 +133,7 @@ type EnforcerImage struct {
 	DefaultEffects [64]uint8
 	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
+	Hash           [32]uint8
 }
 
 type EnforcerLimits uint32
@@ -152,7 +153,19 @@ const (
 	EnforcerLimitsLIMIT_SCRATCHES_PER_CPU EnforcerLimits = 8
 	EnforcerLimitsLIMIT_SCOPE_REQUESTS    EnforcerLimits = 64
 	EnforcerLimitsLIMIT_SCOPE_ANSWERS     EnforcerLimits = 1024
+	EnforcerLimitsLIMIT_SCOPE_FILES       EnforcerLimits = 131072
 )
+
+type EnforcerLostKey struct {
+	_          structs.HostLayout
+	Scope      uint32
+	Generation uint32
+	Clause     uint32
+	Reason     uint8
+	Effect     uint8
+	Op         uint8
+	Pad        uint8
+}
 
 type EnforcerMove struct {
 	_     structs.HostLayout
@@ -258,20 +271,22 @@ type EnforcerRow struct {
 }
 
 type EnforcerScope struct {
-	_          structs.HostLayout
-	Generation uint32
-	Image      uint32
-	Flags      uint32
-	Pad        uint32
-	Cgroup     uint64
-	Clock      uint64
-	Armed      [64]uint64
-	Stale      [64]uint64
-	Denied     uint64
-	Notified   uint64
-	Lost       uint64
-	Starved    uint64
-	Files      uint64
+	_             structs.HostLayout
+	Generation    uint32
+	Image         uint32
+	Flags         uint32
+	Pad           uint32
+	Cgroup        uint64
+	Clock         uint64
+	Armed         [64]uint64
+	Stale         [64]uint64
+	Denied        uint64
+	Notified      uint64
+	Lost          uint64
+	Starved       uint64
+	Files         uint64
+	AssumedLabels uint64
+	AssumedFlags  uint64
 }
 
 type EnforcerScopeFiles struct {
@@ -414,6 +429,7 @@ const (
 	EnforcerMapGrantedUses            = "granted_uses"
 	EnforcerMapHosts                  = "hosts"
 	EnforcerMapImages                 = "images"
+	EnforcerMapLostRecords            = "lost_records"
 	EnforcerMapMoveClasses            = "move_classes"
 	EnforcerMapMoves                  = "moves"
 	EnforcerMapOutputs                = "outputs"
@@ -433,6 +449,7 @@ const (
 	EnforcerMapTokens                 = "tokens"
 	EnforcerProgChangeAnswer          = "change_answer"
 	EnforcerProgCloseRequest          = "close_request"
+	EnforcerProgForgetScope           = "forget_scope"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
 	EnforcerProgLsmBprmCredsForExec   = "lsm_bprm_creds_for_exec"
@@ -560,6 +577,7 @@ type EnforcerSpecs struct {
 type EnforcerProgramSpecs struct {
 	ChangeAnswer          *ebpf.ProgramSpec `ebpf:"change_answer"`
 	CloseRequest          *ebpf.ProgramSpec `ebpf:"close_request"`
+	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
@@ -646,6 +664,7 @@ type EnforcerMapSpecs struct {
 	GrantedUses    *ebpf.MapSpec `ebpf:"granted_uses"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	LostRecords    *ebpf.MapSpec `ebpf:"lost_records"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
@@ -714,6 +733,7 @@ type EnforcerMaps struct {
 	GrantedUses    *ebpf.Map `ebpf:"granted_uses"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	LostRecords    *ebpf.Map `ebpf:"lost_records"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
@@ -746,6 +766,7 @@ func (m *EnforcerMaps) Close() error {
 		m.GrantedUses,
 		m.Hosts,
 		m.Images,
+		m.LostRecords,
 		m.MoveClasses,
 		m.Moves,
 		m.Outputs,
@@ -790,6 +811,7 @@ type EnforcerVariables struct {
 type EnforcerPrograms struct {
 	ChangeAnswer          *ebpf.Program `ebpf:"change_answer"`
 	CloseRequest          *ebpf.Program `ebpf:"close_request"`
+	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
@@ -865,6 +887,7 @@ func (p *EnforcerPrograms) Close() error {
 	return _EnforcerClose(
 		p.ChangeAnswer,
 		p.CloseRequest,
+		p.ForgetScope,
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCommittedCreds,
 		p.LsmBprmCredsForExec,

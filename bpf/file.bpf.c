@@ -109,17 +109,18 @@ static __always_inline bool remembered(struct act *act, struct file *file, u32 o
 }
 
 /* flow moves labels between process and file after an allowed open. */
-static __always_inline void flow(struct act *act, struct file *file, u32 row, bool reads,
-				 bool writes)
+static __always_inline void flow(struct act *act, struct file *file, u32 row, u32 mode, bool writes)
 {
 	u64 inode = (u64)BPF_CORE_READ(file, f_inode);
 	u64 sources = row_sources(act->image, row), marks = row_marks(act->image, row);
 
-	if (reads)
+	if (mode & FMODE_READ)
 		gain(act, act->labels);
 	/* Another name of what is protected is one that is known, or that is made. */
 	if (marks && BPF_CORE_READ((struct inode *)inode, i_nlink) < 2)
 		marks = 0;
+	if (mode & FMODE_CREATED)
+		marks |= FILE_CREATED;
 	if (sources | marks)
 		mark_file(act, inode, sources, marks);
 	if (writes)
@@ -136,7 +137,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 
 	act->inode = number_of(inode);
 	if (mode & FMODE_READ)
-		bring(act, file_labels(act, inode) | sources);
+		bring(act, sources | (mode & FMODE_CREATED ? 0 : file_labels(act, inode)));
 	judge(act, row, ops);
 	judge_kept(act, ops);
 	judge_other_mounts(act, (u64)BPF_CORE_READ(file, f_path.mnt),
@@ -144,7 +145,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	if (denied(act))
 		return;
 	if (inode_type(inode) == S_IFREG)
-		flow(act, file, row, mode & FMODE_READ, open_writes(mode, flags));
+		flow(act, file, row, mode, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
 	remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
 }

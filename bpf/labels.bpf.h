@@ -16,6 +16,7 @@ static __always_inline struct file_key file_key(struct act *act, struct inode *i
 	return key;
 }
 
+/* saturated tells whether the scope's share of the table was full. */
 static __always_inline bool saturated(struct act *act)
 {
 	struct scope *scope = scope_at(act->slot);
@@ -23,29 +24,55 @@ static __always_inline bool saturated(struct act *act)
 	return !scope || scope->flags & SCOPE_SATURATED;
 }
 
-/* file_labels returns what a file carries by itself. */
-static __always_inline u64 file_labels(struct act *act, struct inode *inode)
+#define SB_KERNMOUNT (1UL << 22)
+#define PROC_MAGIC 0x9fa0
+#define SYSFS_MAGIC 0x62656572
+
+/* is_transient tells a file system whose files no earlier start of a container can
+ * have written: those of the kernel's own mounts, and /proc and /sys. */
+static __always_inline bool is_transient(struct inode *inode)
+{
+	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+
+	return BPF_CORE_READ(inode, i_sb, s_flags) & SB_KERNMOUNT || magic == PROC_MAGIC ||
+	       magic == SYSFS_MAGIC;
+}
+
+/* assumed_state returns what a file without an entry counts as. While there is room for
+ * entries, all is known of what is of this start of the container. */
+static __always_inline struct file_state assumed_state(struct scope *scope, struct inode *inode)
+{
+	struct file_state state = { .labels = ~0ULL, .flags = FILE_UNKNOWN };
+
+	if (!scope)
+		return state;
+	state.labels = scope->assumed_labels;
+	state.flags = scope->assumed_flags;
+	if (state.flags && !(scope->flags & SCOPE_SATURATED) && is_transient(inode))
+		state.labels = state.flags = 0;
+	return state;
+}
+
+/* file_state_of returns what is kept of a file, or what it counts as. */
+static __always_inline struct file_state file_state_of(struct act *act, struct inode *inode)
 {
 	struct file_key key = file_key(act, inode);
 	struct file_state *state = bpf_map_lookup_elem(&files, &key);
-	struct image *head;
 
-	if (state)
-		return state->labels;
-	if (!saturated(act))
-		return 0;
-	head = image_at(act->image);
-	return head ? head->labels & ~head->integrity : ~0ULL;
+	return state ? *state : assumed_state(scope_at(act->slot), inode);
+}
+
+/* file_labels returns what a file carries by itself. */
+static __always_inline u64 file_labels(struct act *act, struct inode *inode)
+{
+	return file_state_of(act, inode).labels;
 }
 
 /* file_touched tells whether a program is not what it was outside of the scope: its
  * contents, or what it is called. */
 static __always_inline bool file_touched(struct act *act, struct inode *inode)
 {
-	struct file_key key = file_key(act, inode);
-	struct file_state *state = bpf_map_lookup_elem(&files, &key);
-
-	return state ? state->flags & (FILE_MODIFIED | FILE_NAMED) : saturated(act);
+	return file_state_of(act, inode).flags & (FILE_MODIFIED | FILE_NAMED | FILE_UNKNOWN);
 }
 
 struct climb {
@@ -103,19 +130,27 @@ __noinline int named_below(struct act *act, u64 mount, u64 dentry)
 __noinline int file_modified(struct act *act)
 {
 	struct inode *inode;
-	struct file_state *state;
-	struct file_key key;
+	u64 flags;
 
 	if (!act || act->object_kind != OBJECT_PATH)
 		return MODIFIED_UNKNOWN;
 	inode = (void *)act->inode;
 	if (!inode)
 		return MODIFIED_NO;
-	key = file_key(act, inode);
-	state = bpf_map_lookup_elem(&files, &key);
-	if (state)
-		return state->flags & FILE_MODIFIED ? MODIFIED_YES : MODIFIED_NO;
-	return saturated(act) ? MODIFIED_UNKNOWN : MODIFIED_NO;
+	flags = file_state_of(act, inode).flags;
+	if (flags & FILE_MODIFIED)
+		return MODIFIED_YES;
+	return flags & FILE_UNKNOWN ? MODIFIED_UNKNOWN : MODIFIED_NO;
+}
+
+/* saturate makes files without an entry count as carrying every label that one can. */
+static __always_inline void saturate(struct act *act, struct scope *scope)
+{
+	struct image *head = image_at(act->image);
+
+	__sync_fetch_and_or(&scope->flags, SCOPE_SATURATED);
+	__sync_fetch_and_or(&scope->assumed_labels, head ? head->labels & ~head->integrity : ~0ULL);
+	__sync_fetch_and_or(&scope->assumed_flags, FILE_UNKNOWN);
 }
 
 /* own_file notes that the scope has an entry for a file. */
@@ -133,11 +168,9 @@ static __always_inline bool own_file(struct act *act, struct file_id *id)
 
 /* new_file_state makes an entry for a file. NULL: the table or the scope's share of
  * it is full. */
-static __always_inline struct file_state *new_file_state(struct act *act, struct file_key *key,
-							 struct scope *scope)
+static __always_inline struct file_state *
+new_file_state(struct act *act, struct file_key *key, struct scope *scope, struct file_state fresh)
 {
-	struct file_state fresh = {};
-
 	if (__sync_fetch_and_add(&scope->files, 1) < MAX_SCOPE_FILES && own_file(act, &key->id) &&
 	    !bpf_map_update_elem(&files, key, &fresh, BPF_NOEXIST))
 		return bpf_map_lookup_elem(&files, key);
@@ -166,11 +199,12 @@ static __always_inline void keep(struct file_state *state, u32 kept, struct imag
  * nothing is forgotten. */
 __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 {
-	struct file_state *state;
+	struct file_state *state, fresh = {};
 	struct file_key key;
 	struct scope *scope;
 	struct image *head;
-	u32 kept = marks >> KEPT_SHIFT, flags = marks;
+	u32 kept = marks >> KEPT_SHIFT, flags = marks & ~FILE_CREATED;
+	bool created = marks & FILE_CREATED;
 
 	if (!act || !inode)
 		return 0;
@@ -178,15 +212,20 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 	scope = scope_at(act->slot);
 	if (head)
 		labels &= ~head->integrity;
+	if (!scope)
+		return 0;
 	/* What nothing asks for is not kept. */
-	if (!scope || (head && !(labels & head->labels) && !(flags && head->marks) && !kept))
+	if (head && !(labels & head->labels) && !(flags && head->marks) && !kept &&
+	    !(created && (scope->assumed_labels | scope->assumed_flags)))
 		return 0;
 	key = file_key(act, (void *)inode);
 	state = bpf_map_lookup_elem(&files, &key);
+	if (!state && !created)
+		fresh = assumed_state(scope, (void *)inode);
 	if (!state)
-		state = new_file_state(act, &key, scope);
+		state = new_file_state(act, &key, scope, fresh);
 	if (!state) {
-		__sync_fetch_and_or(&scope->flags, SCOPE_SATURATED);
+		saturate(act, scope);
 		return 0;
 	}
 	if ((state->labels | labels) != state->labels)

@@ -153,6 +153,16 @@ struct {
 	__uint(max_entries, RING_SIZE);
 } records SEC(".maps");
 
+/* How many records of what decision were lost. Where it is full, they are counted in
+ * their scope alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_LOST);
+	__type(key, struct lost_key);
+	__type(value, u64);
+} lost_records SEC(".maps");
+
 /* Images, by image slot. Each table is a map of its own, as long as its policy
  * needs; a slot is filled completely before a scope names it. */
 struct {

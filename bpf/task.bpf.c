@@ -164,3 +164,20 @@ int note_host_root(void *unused)
 	host->root = (u64)BPF_CORE_READ(task, fs, root.dentry, d_inode);
 	return 0;
 }
+
+/* Run by the daemon, when an operator takes back what a scope, whose slot is given,
+ * knows of its past: no gate is open, nothing is assumed of files. */
+SEC("syscall")
+int forget_scope(u32 *slot)
+{
+	struct scope *scope = scope_at(*slot);
+
+	if (!scope || !scope->generation)
+		return 1;
+	for (u64 gate = 0; gate < MAX_GATES; gate++)
+		spoil_gate(scope, gate);
+	__sync_fetch_and_and(&scope->flags, ~SCOPE_SATURATED);
+	scope->assumed_labels = 0;
+	scope->assumed_flags = 0;
+	return 0;
+}

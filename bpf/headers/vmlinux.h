@@ -73,6 +73,7 @@ struct mount;
 
 struct super_block {
 	u32 s_dev;
+	unsigned long s_flags;
 	unsigned long s_magic;
 	struct list_head s_mounts;
 };

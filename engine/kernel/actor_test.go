@@ -44,6 +44,12 @@ func (a *actor) do(step ...string) string {
 	return strings.TrimSpace(line)
 }
 
+// end lets the process end, and waits for it.
+func (a *actor) end() {
+	_ = a.stdin.Close()
+	_ = a.cmd.Wait()
+}
+
 // want checks a step's answer.
 func (a *actor) want(answer string, step ...string) {
 	a.t.Helper()
@@ -155,6 +161,17 @@ func (s *actorState) step(args []string) error {
 		return mapCode(args[0])
 	case "deep":
 		return makeDeep(args[0])
+	case "repeat": // opens a file for reading so many times
+		n, err := strconv.Atoi(args[0])
+		for range n {
+			var file *os.File
+			if file, err = os.Open(args[1]); err == nil {
+				file.Close()
+			}
+		}
+		return err
+	case "measure":
+		return measure(args[0])
 	case "race":
 		return race(args)
 	case "crowd":

@@ -110,7 +110,11 @@ func (k *Kernel) adoptScopes(slots []Slot) error {
 			return fmt.Errorf("read scope %d: %w", slot.Index, err)
 		}
 		k.scopes[slot.Index] = installed{generation: scope.Generation, image: scope.Image, needs: k.attachedNeeds()}
-		k.images.adopt(scope.Image)
+		var head bpf.EnforcerImage
+		if err := k.maps["images"].Lookup(scope.Image, &head); err != nil {
+			return fmt.Errorf("read image %d: %w", scope.Image, err)
+		}
+		k.images.adopt(scope.Image, head.Hash)
 		path := filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))
 		marker, err := link.LoadPinnedLink(path, nil)
 		if err != nil {

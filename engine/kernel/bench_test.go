@@ -28,6 +28,8 @@ type bench struct {
 	dir     string // of the test's files; $D in a policy
 	policy  *policy.Policy
 	records chan Record
+	// stopRecords ends the reading of records, and waits for its end.
+	stopRecords func()
 }
 
 // tiers runs a test on the tier that this guest has: lsm, or in a guest without bpf
@@ -64,12 +66,7 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, k: k, dir: dir, policy: compiled, records: make(chan Record, 1000)}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = k.Records(ctx, func(r Record) { b.records <- r })
-	}()
+	b.readRecords()
 	b.cgroup = filepath.Join("/sys/fs/cgroup", "actplane-test-"+filepath.Base(dir))
 	if err := os.MkdirAll(b.cgroup, 0o755); err != nil {
 		t.Fatal(err)
@@ -94,18 +91,32 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 		for _, problem := range b.k.Problems() {
 			t.Log(problem)
 		}
-		cancel()
-		<-done
+		b.stopRecords()
 		_ = b.k.Close()
 		if err := Uninstall("/sys/fs/bpf/actplane-test"); err != nil {
 			t.Error(err)
 		}
 		_ = os.Remove(b.cgroup)
 	})
-	if err := k.SelfTest(ctx, b.slot, b.cgroup); err != nil {
+	if err := k.SelfTest(context.Background(), b.slot, b.cgroup); err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// readRecords reads records until stopRecords is called.
+func (b *bench) readRecords() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	k := b.k
+	go func() {
+		defer close(done)
+		_ = k.Records(ctx, func(r Record) { b.records <- r })
+	}()
+	b.stopRecords = func() {
+		cancel()
+		<-done
+	}
 }
 
 func indent(text string) string {
@@ -143,10 +154,7 @@ func (b *bench) actor() *actor {
 	if err := a.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() {
-		_ = a.stdin.Close()
-		_ = a.cmd.Wait()
-	})
+	b.t.Cleanup(a.end)
 	return a
 }
 

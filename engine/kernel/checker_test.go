@@ -45,7 +45,7 @@ func newChecker(t testing.TB, text string) *checker {
 	}
 	c := &checker{TB: t, image: compiled.Image}
 	if err := spec.LoadAndAssign(&c.objects, nil); err != nil {
-		t.Fatal(explain(err))
+		t.Fatalf("%+v", err)
 	}
 	t.Cleanup(func() { _ = c.objects.Close() })
 	o := &c.objects

@@ -30,6 +30,9 @@ type tables struct {
 	tokens     []bpf.EnforcerArgSet
 	moves      []bpf.EnforcerMove
 	classes    []uint64 // of directories that move
+
+	hashed bool
+	sum    [sha256.Size]byte // see hash
 }
 
 // encode lays an image out for the kernel. It fails on what does not fit.
@@ -344,14 +347,19 @@ func execLooksAtArgs(image *dfa.Image, row *dfa.Row) bool {
 	return false
 }
 
-// hash identifies equal images, which share one slot.
+// hash identifies equal images, which share one slot. The tables do not change after
+// the first call.
 func (t *tables) hash() [sha256.Size]byte {
+	if t.hashed {
+		return t.sum
+	}
 	h := sha256.New()
 	for _, part := range []any{t.head, t.next, t.states, t.rows, t.candidates, t.clauses, t.gateRefs, t.tokens, t.moves, t.classes} {
 		// Fixed-size values: Write cannot fail on them, nor on a hash.
 		_ = binary.Write(h, binary.NativeEndian, part)
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	t.hashed, t.sum = true, [sha256.Size]byte(h.Sum(nil))
+	return t.sum
 }
 
 // tableMaps names the map of every table of an image.
@@ -361,7 +369,9 @@ func tableMaps() []string {
 
 // store fills an image slot, which nobody reads yet.
 func (t *tables) store(k *Kernel, slot uint32) error {
-	if err := k.maps["images"].Put(slot, t.head); err != nil {
+	head := t.head
+	head.Hash = t.hash()
+	if err := k.maps["images"].Put(slot, head); err != nil {
 		return fmt.Errorf("store the image's head: %w", err)
 	}
 	automaton := "dfa_small"

@@ -19,14 +19,14 @@ type images struct {
 
 type imageSlot struct {
 	references int
-	hash       [sha256.Size]byte // zero for an adopted one, which nobody joins
+	hash       [sha256.Size]byte
 }
 
 // adopt notes that one more scope of a former process uses a slot.
-func (s *images) adopt(slot uint32) {
+func (s *images) adopt(slot uint32, hash [sha256.Size]byte) {
 	s.init()
 	if s.slots[slot] == nil {
-		s.slots[slot] = &imageSlot{}
+		s.slots[slot] = &imageSlot{hash: hash}
 	}
 	s.slots[slot].references++
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -29,6 +30,12 @@ type Config struct {
 	// AllowDegraded uses the fmod_ret tier also where the kernel skips some of its
 	// programs; Problems tells.
 	AllowDegraded bool
+	// Linger is for how long hooks that no scope needs any more stay attached: attaching
+	// and detaching them takes the kernel a second or more, which the next container
+	// is then spared. 0: they go at once.
+	Linger time.Duration
+
+	verifierLog ebpf.LogLevel // what the verifier tells of programs that it accepts
 }
 
 // Kernel is the loaded kernel side. Its methods may be called concurrently.
@@ -49,6 +56,11 @@ type Kernel struct {
 	images  images               // guarded by mu
 	scopes  map[uint32]installed // guarded by mu; by slot
 	probes  map[Slot]chan Record // guarded by mu; self-tests that wait for their record
+	// lingering detaches what is not needed when its time comes, and lingers tells that it
+	// has not come; lingered is what went wrong with it last. All guarded by mu.
+	lingering *time.Timer
+	lingers   bool
+	lingered  error
 }
 
 // installed is what this process knows of a scope in the kernel.
@@ -142,6 +154,10 @@ func (k *Kernel) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var errs []error
+	if k.lingers {
+		k.lingers = false
+		errs = append(errs, k.detachUnneeded()) // nobody else will
+	}
 	for _, l := range k.links {
 		errs = append(errs, l.Close())
 	}
@@ -182,10 +198,11 @@ func (k *Kernel) load() error {
 	}
 	spec := k.spec.Copy()
 	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		Maps: ebpf.MapOptions{PinPath: k.dir("maps")},
+		Maps:     ebpf.MapOptions{PinPath: k.dir("maps")},
+		Programs: ebpf.ProgramOptions{LogLevel: k.config.verifierLog},
 	})
 	if err != nil {
-		return explain(err)
+		return k.explain(err)
 	}
 	defer collection.Close()
 	for name := range collection.Maps {
@@ -209,7 +226,8 @@ func (k *Kernel) selectPrograms() error {
 			"common distribution", Release(), err), cause: err}
 	}
 	k.present, k.idmap = present, idmap
-	names := map[string]bool{"mark_cgroup": true, "note_host_root": true, "change_answer": true, "close_request": true}
+	names := map[string]bool{"mark_cgroup": true, "note_host_root": true, "change_answer": true, "close_request": true,
+		"forget_scope": true}
 	for _, h := range present {
 		if name := h.program(k.tier, idmap); name != "" {
 			names[name] = true
@@ -291,15 +309,17 @@ func tierByNumber(number uint32) Tier {
 	return FmodRet
 }
 
-// explain shortens a verifier's log to its end, where the reason is.
-func explain(err error) error {
+// explain keeps a verifier's log in the run directory, for a report of the fault, and
+// says where.
+func (k *Kernel) explain(err error) error {
 	var verifier *ebpf.VerifierError
 	if !errors.As(err, &verifier) {
 		return fmt.Errorf("load the programs: %w", err)
 	}
-	log := verifier.Log
-	if len(log) > 30 {
-		log = log[len(log)-30:]
+	path := filepath.Join(k.config.RunDir, "verifier.log")
+	text := strings.Join(append([]string{"kernel " + Release()}, verifier.Log...), "\n") + "\n"
+	if writeErr := os.WriteFile(path, []byte(text), 0o600); writeErr != nil {
+		path = "not kept: " + writeErr.Error()
 	}
-	return fmt.Errorf("load the programs: %w\n%s", err, strings.Join(log, "\n"))
+	return fmt.Errorf("load the programs: kernel %s does not accept them: %w (the verifier's whole log: %s)", Release(), verifier, path)
 }

@@ -7,41 +7,8 @@ import (
 	"testing"
 
 	"github.com/actplane/actplane/bpf"
-	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/ir"
 )
-
-// budget is the most instructions that the verifier may look at for one program:
-// loading all of them must stay a matter of a second.
-const budget = 100_000
-
-// Every program of both tiers passes the verifier of this kernel, also where a tier
-// has no effect, and none of them by far.
-func TestLoadEveryTier(t *testing.T) {
-	testenv.RequireKernel(t)
-	for _, tier := range []Tier{LSM, FmodRet} {
-		t.Run(string(tier), func(t *testing.T) {
-			dir := "/sys/fs/bpf/actplane-" + string(tier)
-			k, err := openTier(Config{PinDir: dir, RunDir: t.TempDir()}, tier)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer k.Close()
-			for name, program := range k.programs {
-				info, err := program.Info()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n, ok := info.VerifiedInstructions(); ok && n > budget {
-					t.Errorf("%s: the verifier looked at %d instructions, the budget is %d", name, n, budget)
-				}
-			}
-			if err := Uninstall(dir); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
 
 // The bounds that the compiler checks are the sizes of the engine's tables.
 func TestLimitsAgree(t *testing.T) {

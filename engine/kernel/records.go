@@ -96,7 +96,6 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Probe:   raw.Kind == recordProbe,
 		Effect:  ir.Effect(raw.Effect),
 		Op:      ir.Op(raw.Op),
-		Clause:  int(raw.Clause),
 		Object:  objectText(raw.ObjectKind, object, raw.Protocol),
 		Args:    splitArgs(args),
 		ArgsCut: raw.ArgsCut != 0,
@@ -112,16 +111,21 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Deep: raw.Flags&processDeep != 0, Labels: raw.Labels,
 		Ancestors: ancestors(raw.Ancestors[:]),
 	}
-	record.Default, record.Label = -1, -1
-	switch record.Reason = reasonText(raw.Reason); {
-	case raw.Reason == reasonDefault:
-		record.Default, record.Clause = record.Clause, -1
-	case raw.Reason == reasonMoved:
-		record.Label, record.Clause = record.Clause, -1
-	case record.Reason != "":
-		record.Clause = -1
-	}
+	record.decidedBy(int(raw.Clause), raw.Reason)
 	return record, raw.Row, nil
+}
+
+// decidedBy notes what decided: a number, of what the reason says.
+func (r *Record) decidedBy(number int, reason uint8) {
+	r.Clause, r.Default, r.Label = -1, -1, -1
+	switch r.Reason = reasonText(reason); {
+	case reason == reasonDefault:
+		r.Default = number
+	case reason == reasonMoved:
+		r.Label = number
+	case r.Reason == "":
+		r.Clause = number
+	}
 }
 
 func comm(bytes_ []int8) string {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -18,7 +19,11 @@ import (
 	"github.com/actplane/actplane/bpf"
 )
 
-const scopeHostRoot = 1 // SCOPE_HOST_ROOT
+// enum scope_flag.
+const (
+	scopeHostRoot  = 1
+	scopeSaturated = 2
+)
 
 // Install puts a cgroup and everything below it under an image. When it returns,
 // the policy is in force there; SelfTest proves it.
@@ -46,6 +51,7 @@ func (k *Kernel) Install(spec Spec) (Slot, error) {
 	}
 	slot := Slot{Index: index, Generation: newGeneration()}
 	k.scopes[index] = installed{generation: slot.Generation, image: image, needs: needs(spec.Image), policy: spec.Image}
+	spec.State.Files = spec.State.protect(t)
 	if err := k.bind(slot, spec, id, image); err != nil {
 		return Slot{}, errors.Join(err, k.remove(slot))
 	}
@@ -55,9 +61,27 @@ func (k *Kernel) Install(spec Spec) (Slot, error) {
 // bind makes the scope known to the programs: its state first, then the marker
 // that lets its tasks through the filter, last the cgroup that names it.
 func (k *Kernel) bind(slot Slot, spec Spec, id uint64, image uint32) error {
-	scope := bpf.EnforcerScope{Generation: slot.Generation, Image: image, Cgroup: id}
+	state := spec.State
+	scope := bpf.EnforcerScope{
+		Generation: slot.Generation, Image: image, Cgroup: id, Clock: 1,
+		Files: uint64(len(state.Files)), AssumedLabels: state.AssumedLabels, AssumedFlags: state.AssumedFlags,
+	}
 	if spec.HostRoot {
 		scope.Flags = scopeHostRoot
+	}
+	for _, gate := range state.Fresh {
+		if gate < 0 || gate >= len(scope.Armed) {
+			return fmt.Errorf("restore gates: there is no gate %d", gate)
+		}
+		scope.Armed[gate] = scope.Clock
+	}
+	switch err := k.restoreFiles(slot, state.Files); {
+	case errors.Is(err, unix.E2BIG): // the table is full: what is not in it counts as anything
+		scope.Flags |= scopeSaturated
+		scope.AssumedLabels, _ = Keeps(spec.Image)
+		scope.AssumedFlags = FileUnknown
+	case err != nil:
+		return err
 	}
 	if err := k.maps["files_by_scope"].Put(slot.Index, bpf.EnforcerScopeFiles{}); err != nil {
 		return fmt.Errorf("clear the scope's files: %w", err)
@@ -104,12 +128,12 @@ func (k *Kernel) remove(slot Slot) error {
 	errs = append(errs,
 		removeIfThere(filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))),
 		k.maps["scopes"].Put(slot.Index, bpf.EnforcerScope{}),
-		k.dropFiles(slot), k.dropAsks(slot))
+		k.dropFiles(slot), k.dropAsks(slot), k.dropLost(slot.Index))
 	if known, ok := k.scopes[slot.Index]; ok {
 		delete(k.scopes, slot.Index)
 		errs = append(errs, k.images.release(known.image, k.dropTables))
 	}
-	errs = append(errs, k.detachUnneeded())
+	errs = append(errs, k.detachSoon())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove scope %d: %w", slot.Index, err)
 	}
@@ -140,43 +164,6 @@ func (k *Kernel) Cgroup(slot Slot) (uint64, error) {
 	return scope.Cgroup, nil
 }
 
-// dropFiles forgets the labels that the scope's files carry.
-func (k *Kernel) dropFiles(slot Slot) error {
-	var key bpf.EnforcerFileKey
-	var state bpf.EnforcerFileState
-	var doomed []bpf.EnforcerFileKey
-	entries := k.maps["files"].Iterate()
-	for entries.Next(&key, &state) {
-		if key.Scope == slot.Index {
-			doomed = append(doomed, key)
-		}
-	}
-	for _, key := range doomed {
-		if err := k.maps["files"].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("forget a file: %w", err)
-		}
-		if err := k.disown(key.Id, slot); err != nil {
-			return err
-		}
-	}
-	// Other scopes write the same map, so an iteration may be cut short; what is
-	// left names a generation that never comes back.
-	return nil
-}
-
-// disown forgets who remembered something of a file, unless others do too.
-func (k *Kernel) disown(id bpf.EnforcerFileId, slot Slot) error {
-	var owners bpf.EnforcerFileOwners
-	err := k.maps["owners_by_file"].Lookup(id, &owners)
-	if err == nil && owners.More == 0 && owners.Scope == slot.Index {
-		err = k.maps["owners_by_file"].Delete(id)
-	}
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("forget a file: %w", err)
-	}
-	return nil
-}
-
 // freeSlot finds a slot that no scope has.
 func (k *Kernel) freeSlot() (uint32, error) {
 	for index := uint32(0); index < uint32(bpf.EnforcerLimitsLIMIT_SCOPES); index++ {
@@ -204,6 +191,27 @@ func (k *Kernel) attachHooks(needed need) error {
 			return fmt.Errorf("pin link %q: %w", name, err)
 		}
 	}
+	return nil
+}
+
+// detachSoon detaches what no live scope needs, after the time that hooks linger. If the
+// process dies before, the next one does it when it opens the kernel side.
+func (k *Kernel) detachSoon() error {
+	if k.config.Linger == 0 {
+		return k.detachUnneeded()
+	}
+	if k.lingers {
+		k.lingering.Stop()
+	}
+	k.lingers = true
+	k.lingering = time.AfterFunc(k.config.Linger, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.lingers { // else it is closed
+			k.lingers = false
+			k.lingered = k.detachUnneeded()
+		}
+	})
 	return nil
 }
 
@@ -330,14 +338,12 @@ func removeIfThere(path string) error {
 
 // Stats returns a scope's counters.
 func (k *Kernel) Stats(slot Slot) (Stats, error) {
-	var scope bpf.EnforcerScope
-	if err := k.maps["scopes"].Lookup(slot.Index, &scope); err != nil {
-		return Stats{}, fmt.Errorf("read scope %d: %w", slot.Index, err)
+	scope, err := k.scopeState(slot)
+	if err != nil {
+		return Stats{}, err
 	}
-	if scope.Generation != slot.Generation {
-		return Stats{}, fmt.Errorf("scope %d is gone", slot.Index)
-	}
-	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost, Starved: scope.Starved}, nil
+	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost, Starved: scope.Starved,
+		Saturated: scope.Flags&scopeSaturated != 0}, nil
 }
 
 // Process returns what the kernel side keeps of a process; false when it is in no
@@ -387,6 +393,12 @@ func (k *Kernel) Problems() []string {
 	if k.skips {
 		problems = append(problems, "degraded: under load this kernel skips some programs of the fmod_ret tier, and what they "+
 			"would refuse goes through; boot with lsm=...,bpf")
+	}
+	k.mu.Lock()
+	lingered := k.lingered
+	k.mu.Unlock()
+	if lingered != nil {
+		problems = append(problems, fmt.Sprintf("hooks that no container needs stay attached: %v", lingered))
 	}
 	var misses uint64
 	for _, program := range k.programs {

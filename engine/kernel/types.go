@@ -33,6 +33,8 @@ type Spec struct {
 	// so that their first exec, whatever their root, ends the setup state.
 	HostRoot bool
 	Image    *dfa.Image
+	// State is what earlier starts of the same container have left.
+	State State
 }
 
 // Slot names a scope in the kernel's tables. Generation tells apart the scopes
@@ -48,6 +50,8 @@ type Stats struct {
 	Notified uint64
 	Lost     uint64 // records that did not fit into the ring buffer
 	Starved  uint64 // operations refused for want of memory, without a record
+	// Saturated: there was no room for what is to be remembered of files.
+	Saturated bool
 }
 
 // ProcessID names a process (a thread group) for as long as the engine's maps
