@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
 )
 
 // target is the process whose cgroup becomes a scope's.
@@ -44,7 +46,7 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 	}
 	to, err := e.findTarget(s.id, int(req.Pid))
 	if err == nil {
-		err = e.install(ctx, s, to, keepsHostRoot(int(req.Pid), req.Rootfs))
+		err = e.install(ctx, s, to, req.Rootfs)
 	}
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Error("scope not started")
@@ -52,7 +54,10 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 		return nil, status.Errorf(codes.FailedPrecondition, "start scope %q: %v", s.id, err)
 	}
 	e.log.WithFields(s.fields()).WithField("cgroup", to.cgroup).Info("scope enforcing")
-	for _, sentence := range r.Warnings {
+	if lost := s.now().Lost; lost != "" {
+		e.log.WithFields(s.fields()).Error(lostSentence(s.id, lost))
+	}
+	for _, sentence := range s.now().Warnings {
 		e.log.WithFields(s.fields()).Warn(sentence)
 	}
 	return &api.AttachResponse{Tier: string(e.config.Kernel.Tier()), Cgroup: to.cgroupID}, nil
@@ -164,15 +169,20 @@ func within(path, dir string) bool {
 
 // install brings the scope into the kernel and proves it. Its record is saved
 // before and after the step that the kernel remembers.
-func (e *Engine) install(ctx context.Context, s *scope, to target, hostRoot bool) error {
-	err := s.change(func(r *record) {
+func (e *Engine) install(ctx context.Context, s *scope, to target, rootfs string) error {
+	past, err := e.past(s, to.pid, rootfs)
+	if err != nil {
+		return err
+	}
+	hostRoot := keepsHostRoot(to.pid, rootfs)
+	err = s.change(func(r *record) {
 		r.State, r.PID, r.PIDStart, r.Cgroup, r.CgroupID = attaching, to.pid, to.start, to.cgroup, to.cgroupID
 		r.HostRoot = hostRoot
 	})
 	if err != nil {
 		return err
 	}
-	slot, err := e.occupy(s, to.cgroup, hostRoot)
+	slot, err := e.occupy(s, to.cgroup, hostRoot, past.kernel)
 	if err != nil {
 		return err
 	}
@@ -189,6 +199,16 @@ func (e *Engine) install(ctx context.Context, s *scope, to target, hostRoot bool
 	if err != nil {
 		return fmt.Errorf("read counters: %w", err)
 	}
+	if rootfs != "" { // a container, which may be started again
+		run := newRun()
+		// The record first: a daemon that finds the note must know whose it is.
+		if err := s.change(func(r *record) { r.Run = run }); err != nil {
+			return err
+		}
+		if err := e.states.Begin(s.id, run); err != nil {
+			return err
+		}
+	}
 	err = s.change(func(r *record) {
 		r.State, r.Attached = enforcing, e.config.now()
 		r.Base = base{Records: records(stats), Sequence: s.events.Last()}
@@ -199,13 +219,39 @@ func (e *Engine) install(ctx context.Context, s *scope, to target, hostRoot bool
 	return e.serveFeedback(s)
 }
 
+// past finds what earlier starts of the container have left for this one, and notes in
+// the record what the next will need to know.
+func (e *Engine) past(s *scope, pid int, rootfs string) (restoredState, error) {
+	if rootfs == "" {
+		return restoredState{}, nil // what has no root directory of its own is started once
+	}
+	filesystems, err := e.filesystems(pid, rootfs)
+	if err != nil {
+		return restoredState{}, err
+	}
+	past, err := e.translate(s, e.earlierStarts(s.id, s.now().Ended), filesystems)
+	if err != nil {
+		return past, err
+	}
+	img, err := e.tables(s)
+	if err != nil {
+		return past, err
+	}
+	kept, marks := kernel.Keeps(img.tables)
+	return past, s.change(func(r *record) {
+		r.Filesystems, r.Lost = filesystems, past.lost
+		r.Kept, r.Marks = state.Names(state.Labels(s.program), kept), marks
+		r.Warnings = append(slices.Clip(r.Warnings), past.warnings...)
+	})
+}
+
 // occupy installs the scope's image and remembers the slot.
-func (e *Engine) occupy(s *scope, cgroup string, hostRoot bool) (kernel.Slot, error) {
+func (e *Engine) occupy(s *scope, cgroup string, hostRoot bool, past kernel.State) (kernel.Slot, error) {
 	img, err := e.tables(s)
 	if err != nil {
 		return kernel.Slot{}, err
 	}
-	slot, err := e.config.Kernel.Install(kernel.Spec{Cgroup: cgroup, HostRoot: hostRoot, Image: img.tables})
+	slot, err := e.config.Kernel.Install(kernel.Spec{Cgroup: cgroup, HostRoot: hostRoot, Image: img.tables, State: past})
 	if err != nil {
 		return slot, fmt.Errorf("install policy: %w", err)
 	}
@@ -236,6 +282,10 @@ func (e *Engine) undo(s *scope) {
 			return
 		}
 		e.forget(*slot)
+	}
+	// Its program has not run: what was saved before is still so.
+	if err := e.states.Cancel(s.id); err != nil {
+		e.log.WithFields(s.fields()).WithError(err).Error("take back the note of a start")
 	}
 	e.discard(s)
 }

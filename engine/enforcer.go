@@ -20,11 +20,17 @@ type enforcer interface {
 	SetExempt(slot kernel.Slot, socketPath, guestPath string) error
 	// SelfTest proves that the policy is enforced in the cgroup.
 	SelfTest(ctx context.Context, slot kernel.Slot, cgroupDir string) error
+	// State is what of the scope belongs to its container; nothing of it may run.
+	State(kernel.Slot) (kernel.State, error)
+	// Forget makes a live scope forget what it knows of files, and closes its gates.
+	Forget(kernel.Slot) error
 	Remove(kernel.Slot) error
 	Slots() ([]kernel.Slot, error)
 	// Cgroup is the id of the cgroup that a slot is bound to; 0: the slot is gone.
 	Cgroup(kernel.Slot) (uint64, error)
 	Stats(kernel.Slot) (kernel.Stats, error)
+	// TakeLost tells, once, what decided the records that were lost.
+	TakeLost(kernel.Slot) ([]kernel.LostRecord, error)
 	Process(pid int) (kernel.Process, bool, error)
 	// Records reads the ring buffer until ctx ends.
 	Records(context.Context, func(kernel.Record)) error
@@ -62,6 +68,8 @@ type host interface {
 	Stopped(pid int, started uint64) (bool, error)
 	// Continue sends it SIGCONT.
 	Continue(pid int, started uint64) error
+	// Mounts is the mountinfo of a process, as proc(5) has it.
+	Mounts(pid int) ([]byte, error)
 	// Parent is the pid of the process's parent.
 	Parent(pid int) (int, error)
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -47,6 +48,11 @@ type Config struct {
 	Kernel enforcer
 	// Compile makes the tables of a program (policy.CompileProgram).
 	Compile func(*ir.Program) (*dfa.Image, error)
+	// StateDirectory is where containers' states are kept between two starts; empty is
+	// state.Directory, or for another run directory one in it. Retention is for how
+	// long; 0 is state.Retention.
+	StateDirectory string
+	Retention      time.Duration
 	// Log gets one line per scope start, stop and degradation.
 	Log *logrus.Entry
 	// Ready is called once the socket answers. May be nil.
@@ -76,7 +82,9 @@ type Engine struct {
 	ids     idLocks
 	hub     hub
 	asks    asks
-	keeping sync.Mutex      // of keepAsks, which one goroutine does at a time
+	keeping sync.Mutex // of keepAsks, which one goroutine does at a time
+	states  *state.Store
+	boot    string          // names the host's boot
 	serving context.Context // ends the feedback servers; set by New
 	stop    context.CancelFunc
 
@@ -97,6 +105,8 @@ type Engine struct {
 	spoilt []string
 	// unnoted is how many scopes may be their owners; guarded by mu.
 	unnoted int
+
+	statesSwept time.Time // used by the sweep alone
 }
 
 // ErrRunning tells that another daemon serves the same run directory.
@@ -117,6 +127,9 @@ func New(config Config) (*Engine, error) {
 	if config.interval == 0 {
 		config.interval = sweepInterval
 	}
+	if config.Retention == 0 {
+		config.Retention = state.Retention
+	}
 	if config.Log == nil {
 		config.Log = logrus.NewEntry(logrus.StandardLogger())
 	}
@@ -125,12 +138,18 @@ func New(config Config) (*Engine, error) {
 		dir:    config.Directory,
 		lock:   config.Lock,
 		log:    config.Log,
+		boot:   bootID(),
 		images: images{compile: config.Compile},
 		scopes: map[string]*scope{},
 		slots:  map[kernel.Slot]*scope{},
 	}
 	e.serving, e.stop = context.WithCancel(context.Background())
 	if err := e.makeRunDirectory(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	var err error
+	if e.states, err = state.Open(stateDirectory(config), config.Retention, config.now); err != nil {
 		e.Close()
 		return nil, err
 	}

@@ -50,11 +50,15 @@ func (e *Engine) record(rec kernel.Record) {
 		e.log.WithField("slot", rec.Slot).Debug("record of an unknown scope")
 		return
 	}
+	lost := e.slotStats(s).Lost
+	if lost > s.events.told() {
+		e.tellLost(s) // first: it was before
+	}
 	made := s.item(rec)
 	if rec.Asked != kernel.NotAsked {
 		e.noteAsk(s, rec, &made)
 	}
-	item, err := s.events.add(made, e.slotStats(s).Lost)
+	item, err := s.events.add(made, lost)
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("event will not survive a restart")
 	}
@@ -123,6 +127,7 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Pid: int64(item.Process.PID), Comm: item.Process.Comm,
 		Labels: item.Labels, Lost: item.Lost,
 		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
+		Unrecorded: item.Unrecorded,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/policy/ir"
 )
 
 const deadline = 20 * time.Second
@@ -90,7 +91,7 @@ func TestSlowReader(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	dir := t.TempDir()
-	h, err := newHistory(dir, nil)
+	h, err := newHistory(dir, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestHistory(t *testing.T) {
 	}
 	file.WriteString(`{"Item":{"Sequence":3001,"Obj`)
 	file.Close()
-	h, err = loadHistory(dir)
+	h, err = loadHistory(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestHistory(t *testing.T) {
 	if err != nil || item.Sequence != n+1 || item.Lost != 0 {
 		t.Errorf("the next item is %d, lost %d, %v", item.Sequence, item.Lost, err)
 	}
-	again, err := loadHistory(dir)
+	again, err := loadHistory(dir, 0)
 	if err != nil || again.Last() != n+1 {
 		t.Errorf("loaded again, the last is %d, %v", again.Last(), err)
 	}
@@ -262,5 +263,53 @@ func TestSocketThatCannotBe(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("left are %v, %v", entries, err)
+	}
+}
+
+// Records that the kernel had no room for are told of by rule: when an agent asks, when
+// the next record comes, and by the sweep. The numbers of events stay without gaps.
+func TestLostByRule(t *testing.T) {
+	m := newMachine(t)
+	e, client, stop := m.start()
+	slot := m.begin(e, client, "c", 100)
+	lose := func(n uint64) {
+		m.kernel.set(func() {
+			stats := m.kernel.stats[slot]
+			stats.Denied, stats.Lost = stats.Denied+n, stats.Lost+n
+			m.kernel.stats[slot] = stats
+			m.kernel.lost[slot] = append(m.kernel.lost[slot], kernel.LostRecord{Count: n, Record: kernel.Record{
+				Slot: slot, Effect: ir.Block, Op: ir.Exec, Clause: 1, Default: -1, Label: -1,
+			}})
+		})
+	}
+	in := &inside{engine: e, scope: e.scope("c")}
+	lose(3)
+	if items := in.Items(0); len(items) != 1 || items[0].Unrecorded != 3 || items[0].Rule != "no-push" || items[0].Lost != 0 {
+		t.Errorf("asked from inside: %+v", items)
+	}
+	lose(2)
+	m.deny(slot, 1)
+	events := waitEvents(t, client, "c", 3)
+	if events[1].Unrecorded != 2 || events[1].Because != "ask first" || events[2].Unrecorded != 0 || events[2].Lost != 0 || events[2].Sequence != 3 {
+		t.Errorf("before the next: %v", events)
+	}
+	lose(4)
+	e.sweep(context.Background())
+	if items := in.Items(3); len(items) != 1 || items[0].Unrecorded != 4 || items[0].Sequence != 4 {
+		t.Errorf("by the sweep: %+v", items)
+	}
+	// Another daemon does not tell again, and counts right.
+	stop()
+	e, _, _ = m.start()
+	in = &inside{engine: e, scope: e.scope("c")}
+	if items := in.Items(4); len(items) != 0 {
+		t.Errorf("told again: %+v", items)
+	}
+	lose(5)
+	m.exit("c", 100)
+	e.sweep(context.Background())
+	scopes, _, err := e.find("c")
+	if err != nil || len(scopes) != 1 || scopes[0].events.Last() != 5 || scopes[0].events.Items(4)[0].Unrecorded != 5 {
+		t.Errorf("what was lost at the end: %v %v", scopes, err)
 	}
 }

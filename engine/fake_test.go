@@ -30,6 +30,9 @@ type fakeKernel struct {
 	mu        sync.Mutex
 	next      uint32
 	slots     map[kernel.Slot]kernel.Spec
+	states    map[kernel.Slot]kernel.State // set by tests; else what the slot was installed with
+	forgotten map[kernel.Slot]bool
+	lost      map[kernel.Slot][]kernel.LostRecord
 	stats     map[kernel.Slot]kernel.Stats
 	exempt    map[kernel.Slot]uint64 // inode of the socket
 	cgroups   map[kernel.Slot]uint64 // set by tests
@@ -44,7 +47,8 @@ type fakeKernel struct {
 
 func newFakeKernel() *fakeKernel {
 	return &fakeKernel{
-		slots: map[kernel.Slot]kernel.Spec{}, stats: map[kernel.Slot]kernel.Stats{},
+		slots: map[kernel.Slot]kernel.Spec{}, states: map[kernel.Slot]kernel.State{}, forgotten: map[kernel.Slot]bool{}, lost: map[kernel.Slot][]kernel.LostRecord{},
+		stats:  map[kernel.Slot]kernel.Stats{},
 		exempt: map[kernel.Slot]uint64{}, cgroups: map[kernel.Slot]uint64{}, processes: map[int]kernel.Process{},
 		records: make(chan kernel.Record), answers: map[kernel.Slot]map[kernel.AskKey]kernel.Answer{},
 	}
@@ -106,6 +110,35 @@ func (k *fakeKernel) Remove(slot kernel.Slot) error {
 		return fmt.Errorf("no slot %v", slot)
 	}
 	delete(k.slots, slot)
+	return nil
+}
+
+func (k *fakeKernel) State(slot kernel.Slot) (kernel.State, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	spec, ok := k.slots[slot]
+	if !ok {
+		return kernel.State{}, fmt.Errorf("no slot %v", slot)
+	}
+	if state, ok := k.states[slot]; ok {
+		return state, nil
+	}
+	return spec.State, nil
+}
+
+func (k *fakeKernel) TakeLost(slot kernel.Slot) ([]kernel.LostRecord, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	taken := k.lost[slot]
+	delete(k.lost, slot)
+	return taken, nil
+}
+
+func (k *fakeKernel) Forget(slot kernel.Slot) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forgotten[slot] = true
+	k.states[slot] = kernel.State{}
 	return nil
 }
 
@@ -244,6 +277,7 @@ func (m *machine) container(name string, pid int) {
 func (m *machine) process(pid, parent int, cgroup string) {
 	m.write(fmt.Sprintf("proc/%d/stat", pid), fmt.Sprintf("%d (a) b) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0\n", pid, parent, pid*10))
 	m.write(fmt.Sprintf("proc/%d/cgroup", pid), "1:name=systemd:/x\n0::"+cgroup+"\n")
+	m.write(fmt.Sprintf("proc/%d/mountinfo", pid), "31 20 0:40 / / rw - overlay overlay rw,upperdir="+m.path("upper"+cgroup)+"\n")
 }
 
 // exit ends a container's processes; its cgroup stays.

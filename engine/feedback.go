@@ -57,6 +57,7 @@ func (i *inside) Status() feedback.Status {
 		Degraded: append(r.troubles(stats), i.engine.degraded()...), Warnings: r.Warnings,
 		Denied: stats.Denied, Notified: stats.Notified, LostEvents: stats.Lost,
 	}
+	out.Clauses, out.ClausesLeft = i.engine.modes(i.scope, maxStatus)
 	for _, document := range i.Policy() {
 		out.Layers = append(out.Layers, document.PolicyLayer)
 	}
@@ -91,6 +92,10 @@ func (i *inside) settle() {
 	stats, err := i.engine.config.Kernel.Stats(*r.Slot)
 	if err != nil {
 		return
+	}
+	if stats.Lost > i.scope.events.told() {
+		i.engine.tellLost(i.scope)
+		r = i.scope.now()
 	}
 	counted := records(stats)
 	if counted < r.Base.Records+i.missing.Load() {

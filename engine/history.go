@@ -43,16 +43,18 @@ type entry struct {
 	Lost uint64
 }
 
-// newHistory starts a journal in dir that goes on after items.
-func newHistory(dir string, items []feedback.Item) (*history, error) {
-	h := &history{path: filepath.Join(dir, "events.jsonl"), Log: logOf(items)}
+// newHistory starts a journal in dir that goes on after items, or, without any, after
+// the number last.
+func newHistory(dir string, items []feedback.Item, last uint64) (*history, error) {
+	h := &history{path: filepath.Join(dir, "events.jsonl"), Log: logOf(items, last)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h, h.rewrite()
 }
 
-// loadHistory takes over the journal of an earlier daemon.
-func loadHistory(dir string) (*history, error) {
+// loadHistory takes over the journal of an earlier daemon; an empty one goes on after
+// the number last.
+func loadHistory(dir string, last uint64) (*history, error) {
 	h := &history{path: filepath.Join(dir, "events.jsonl")}
 	text, err := os.ReadFile(h.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -67,18 +69,18 @@ func loadHistory(dir string) (*history, error) {
 		items = append(items, e.Item)
 		h.lost = e.Lost
 	}
-	h.Log = logOf(items)
+	h.Log = logOf(items, last)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fault = h.rewrite()
 	return h, nil
 }
 
-// logOf keeps items under the numbers they have.
-func logOf(items []feedback.Item) *feedback.Log {
+// logOf keeps items under the numbers they have; without any, the next is last+1.
+func logOf(items []feedback.Item, last uint64) *feedback.Log {
 	items = items[max(0, len(items)-feedback.LogSize):]
 	if len(items) == 0 {
-		return feedback.NewLog(feedback.LogSize, 0)
+		return feedback.NewLog(feedback.LogSize, last)
 	}
 	log := feedback.NewLog(feedback.LogSize, items[0].Sequence-1)
 	for _, item := range items {
@@ -96,11 +98,20 @@ func (h *history) add(item feedback.Item, lost uint64) (feedback.Item, error) {
 	if lost < h.lost {
 		h.lost = 0 // another slot
 	}
-	item.Lost = lost - h.lost
+	if item.Lost = lost - h.lost; item.Unrecorded > 0 {
+		item.Lost = 0 // it tells itself
+	}
 	h.lost = lost
 	item.Sequence = h.Last() + 1
 	err := h.write(entry{Item: item, Lost: lost})
 	return h.Append(item), err
+}
+
+// told is up to which of the slot's lost records all is told.
+func (h *history) told() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lost
 }
 
 func (h *history) write(e entry) error {

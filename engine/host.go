@@ -60,6 +60,15 @@ func (h realHost) StartTime(pid int) (uint64, error) {
 	return stat.Started, nil
 }
 
+// Mounts implements host.
+func (h realHost) Mounts(pid int) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "mountinfo"))
+	if err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	return text, nil
+}
+
 // Parent implements host.
 func (h realHost) Parent(pid int) (int, error) {
 	stat, err := proc.ReadStat(h.procDir(), pid)

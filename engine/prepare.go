@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -57,8 +58,11 @@ func (e *Engine) newScope(req *api.PrepareRequest, img *image) *scope {
 		record: record{
 			Version: recordVersion, ID: req.Id, Name: req.Name, Mode: "enforce", State: staged,
 			Program: req.Program, Clauses: img.clauseNumbers(), Defaults: img.defaultNumbers(), Protects: img.protectNumbers(), Prepared: e.config.now(),
-			Warnings: req.Warnings,
+			Warnings: req.Warnings, Home: req.Home,
 		},
+	}
+	if req.EndedUnixMs > 0 {
+		s.record.Ended = time.UnixMilli(req.EndedUnixMs)
 	}
 	for _, l := range req.Layers {
 		s.record.Layers = append(s.record.Layers, layer{Name: l.Name, Text: l.Text})
@@ -116,13 +120,18 @@ func (e *Engine) stage(s *scope) error {
 	// Events and counters belong to the container, not to one start of it.
 	var items []feedback.Item
 	var before kernel.Stats
+	var last uint64
 	if old := e.earlier(s.id); old != nil {
-		items, before = old.events.Items(0), e.stats(old)
+		items, before, last = old.events.Items(0), e.stats(old), old.events.Last()
+	} else if saved := e.earlierStarts(s.id, s.now().Ended); saved != nil {
+		c := saved.Counters
+		before = kernel.Stats{Denied: c.Denied, Notified: c.Notified, Lost: c.Lost, Starved: c.Starved}
+		last = saved.Sequence
 	}
-	if s.events, err = newHistory(s.dir, items); err != nil {
+	if s.events, err = newHistory(s.dir, items, last); err != nil {
 		return err
 	}
-	return s.change(func(r *record) { r.Before = before })
+	return s.change(func(r *record) { r.Before, r.Base.Sequence = before, last })
 }
 
 // earlier finds the closed scope of a container that is started again, or nil.

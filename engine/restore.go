@@ -117,7 +117,7 @@ func loadScope(dir string) (*scope, error) {
 		return nil, fmt.Errorf("clean scope directory: %w", err)
 	}
 	s := &scope{id: r.ID, dir: dir, program: program, record: *r}
-	if s.events, err = loadHistory(dir); err != nil {
+	if s.events, err = loadHistory(dir, r.Base.Sequence); err != nil {
 		return nil, err
 	}
 	if s.requests, err = loadRequests(dir); err != nil {
@@ -169,7 +169,14 @@ func (e *Engine) resume(s *scope) error {
 // that runs. What its processes have read and run until now is not known.
 func (e *Engine) reinstall(ctx context.Context, s *scope) error {
 	cgroup := s.now().Cgroup
-	slot, err := e.occupy(s, cgroup, s.now().HostRoot)
+	img, err := e.tables(s)
+	if err != nil {
+		return err
+	}
+	kept, _ := kernel.Keeps(img.tables)
+	// Nothing is known of what was done until now.
+	unknown := kernel.State{AssumedLabels: kept, AssumedFlags: kernel.FileUnknown}
+	slot, err := e.occupy(s, cgroup, s.now().HostRoot, unknown)
 	if err == nil {
 		err = e.exempt(s, slot, s.socketPath())
 	}
@@ -187,7 +194,8 @@ func (e *Engine) reinstall(ctx context.Context, s *scope) error {
 	}
 	return s.change(func(r *record) {
 		r.Base = base{Records: records(stats), Sequence: s.events.Last()}
-		r.Degraded = []string{"the policy was out of force until " + e.config.now().UTC().Format(time.RFC3339) + "; labels and gates from before are lost"}
+		r.Lost = "the policy was out of force while it ran"
+		r.Degraded = []string{"the policy was out of force until " + e.config.now().UTC().Format(time.RFC3339) + ""}
 	})
 }
 

@@ -255,8 +255,13 @@ func TestPinsLost(t *testing.T) {
 	e, client, _ := m.start()
 	e.sweep(context.Background())
 	s := m.list(client)["c"]
-	if m.kernel.count() != 1 || s.State != "enforcing" || len(s.Degraded) != 1 || !strings.Contains(s.Degraded[0], "was out of force") {
+	if m.kernel.count() != 1 || s.State != "enforcing" || len(s.Degraded) != 2 || !strings.Contains(s.Degraded[0], "was out of force") || !strings.Contains(s.Degraded[1], "actplane state reset c") {
 		t.Errorf("%d slots, scope %v", m.kernel.count(), s)
+	}
+	for _, spec := range m.kernel.slots {
+		if spec.State.AssumedFlags != kernel.FileUnknown {
+			t.Errorf("what happened meanwhile counts as nothing: %+v", spec.State)
+		}
 	}
 }
 

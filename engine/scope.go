@@ -29,6 +29,8 @@ type scope struct {
 	// before others know the scope.
 	orphaned bool
 
+	telling sync.Mutex // held while lost records are told of
+
 	mu        sync.Mutex
 	record    record             // guarded by mu
 	image     *image             // guarded by mu; nil in a scope taken over, until it is installed
@@ -242,6 +244,12 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 // troubles are the sentences that tell what is wrong with a scope.
 func (r *record) troubles(stats kernel.Stats) []string {
 	troubles := append([]string{}, r.Degraded...)
+	if r.Lost != "" {
+		troubles = append(troubles, lostSentence(r.ID, r.Lost))
+	}
+	if stats.Saturated {
+		troubles = append(troubles, "it has more labelled files than the engine holds: files of which nothing is kept count as modified and as carrying every label")
+	}
 	if stats.Starved > 0 {
 		troubles = append(troubles, fmt.Sprintf("%d operations were refused, without a record, because the kernel had no memory to decide on them", stats.Starved))
 	}

@@ -61,6 +61,8 @@ func (s *service) Status(context.Context, *api.StatusRequest) (*api.StatusRespon
 		Kernel:  unix.ByteSliceToString(name.Release[:]),
 		Pid:     int64(os.Getpid()),
 		Scopes:  uint32(len(s.engine.live())),
+
+		Degraded: s.engine.degraded(),
 	}, nil
 }
 
@@ -82,12 +84,27 @@ func (s *service) Close(_ context.Context, req *api.CloseRequest) (*api.CloseRes
 	return &api.CloseResponse{}, nil
 }
 
+// States implements api.EngineService.
+func (s *service) States(context.Context, *api.StatesRequest) (*api.StatesResponse, error) {
+	return s.engine.savedStates()
+}
+
+// Reset implements api.EngineService.
+func (s *service) Reset(_ context.Context, req *api.ResetRequest) (*api.ResetResponse, error) {
+	return s.engine.reset(req.Scope)
+}
+
 // List implements api.EngineService.
-func (s *service) List(context.Context, *api.ListRequest) (*api.ListResponse, error) {
+func (s *service) List(_ context.Context, req *api.ListRequest) (*api.ListResponse, error) {
 	problems := s.engine.degraded()
 	response := &api.ListResponse{}
+	room := maxListed
 	for _, scope := range s.engine.all() {
-		response.Scopes = append(response.Scopes, s.engine.describe(scope, problems))
+		out := s.engine.describe(scope, problems)
+		if req.Clauses && out.State != string(closed) {
+			room = s.engine.listClauses(scope, out, room)
+		}
+		response.Scopes = append(response.Scopes, out)
 	}
 	s.engine.mu.Lock()
 	response.Scopes = append(response.Scopes, s.engine.unread...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/internal/atomicfile"
 )
 
@@ -20,14 +21,14 @@ const recordVersion = 1
 // errOtherVersion tells a record that is not ours from one that is spoilt.
 var errOtherVersion = errors.New("of another engine")
 
-// state is where a scope is in its life; the words are the API's.
-type state string
+// lifeState is where a scope is in its life; the words are the API's.
+type lifeState string
 
 const (
-	staged    state = "staged"
-	attaching state = "attaching" // the kernel may know it; the client has no answer yet
-	enforcing state = "enforcing"
-	closed    state = "closed" // never in a scope.json
+	staged    lifeState = "staged"
+	attaching lifeState = "attaching" // the kernel may know it; the client has no answer yet
+	enforcing lifeState = "enforcing"
+	closed    lifeState = "closed" // never in a scope.json
 )
 
 // record is what a new daemon must know of a scope: its scope.json.
@@ -36,7 +37,7 @@ type record struct {
 	ID      string
 	Name    string
 	Mode    string
-	State   state
+	State   lifeState
 	Program json.RawMessage
 	// Clauses maps the installed image's clause numbers to the program's. A
 	// newer daemon's compiler may number them otherwise.
@@ -63,6 +64,21 @@ type record struct {
 	Slot *kernel.Slot
 	// Base is where the slot's counters and the scope's events meet.
 	Base base
+	// Run names this start; empty before its program could run, and for scopes that are
+	// started once.
+	Run string
+	// Home is there as long as the container is; empty is not known.
+	Home string
+	// Ended is when the container ended last; zero: it is not known to have run.
+	Ended time.Time
+	// Filesystems are the container's, as it began.
+	Filesystems []state.Filesystem
+	// Kept are the labels that the kernel side keeps of files, and Marks tells whether it
+	// keeps if they were changed.
+	Kept  []string
+	Marks bool
+	// Lost is why not all is known of the container's earlier starts.
+	Lost string
 	// Degraded are sentences on what is not as it should be.
 	Degraded []string
 }

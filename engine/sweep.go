@@ -71,7 +71,11 @@ func (e *Engine) finish(s *scope, why string) error {
 		e.discard(s)
 		return nil
 	}
+	e.tellLost(s)
 	final, total := e.slotStats(s), e.stats(s)
+	if err := e.saveState(s, total); err != nil {
+		e.log.WithFields(s.fields()).WithError(err).Error("the container's state is not saved, and counts as lost at its next start")
+	}
 	if r.Slot != nil {
 		if err := e.config.Kernel.Remove(*r.Slot); err != nil {
 			return fmt.Errorf("remove scope from the kernel: %w", err)
@@ -142,6 +146,7 @@ func (e *Engine) sweep(ctx context.Context) {
 		e.sweepScope(ctx, s)
 	}
 	e.sweepOrphans()
+	e.sweepStates()
 	e.logProblems()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,6 +180,8 @@ func (e *Engine) sweepScope(ctx context.Context, s *scope) {
 		err = e.finish(s, "its container is gone")
 	case r.State == enforcing && r.Slot == nil:
 		err = e.reinstall(ctx, s)
+	case r.State == enforcing:
+		e.tellLost(s)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

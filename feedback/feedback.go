@@ -77,6 +77,9 @@ type Item struct {
 	Reason string `json:",omitempty"`
 	// Until is when a held operation is refused, or an answer is over.
 	Until time.Time `json:",omitzero"`
+	// Unrecorded is set where the item stands for operations whose records were lost: so
+	// many that were decided alike. What they were about is not known.
+	Unrecorded uint64
 	// Lost counts the records of this scope that were lost just before this one.
 	Lost uint64
 }
@@ -106,6 +109,18 @@ type Status struct {
 	Denied     uint64        `json:"denied"`
 	Notified   uint64        `json:"notified"`
 	LostEvents uint64        `json:"lost"`
+	// Clauses are those of the policy, with what they really do on this host, and
+	// ClausesLeft counts those that there is no room for.
+	Clauses     []ClauseMode `json:"clauses"`
+	ClausesLeft int          `json:"clauses_left,omitempty"`
+}
+
+// ClauseMode is what a clause really does on a host.
+type ClauseMode struct {
+	Rule     string `json:"rule,omitempty"` // empty for a default
+	Clause   string `json:"clause"`         // as written
+	Position string `json:"position"`       // file:line:col
+	Mode     string `json:"mode"`           // "block", "kill", "notify", …, or "block or kill"
 }
 
 // PolicyLayer names one policy document of a scope.

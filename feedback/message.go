@@ -3,6 +3,7 @@
 package feedback
 
 import (
+	"fmt"
 	"path"
 	"strings"
 )
@@ -27,6 +28,12 @@ const (
 func (i Item) Message() string {
 	var b strings.Builder
 	b.WriteString("ActPlane policy: ")
+	if i.Unrecorded > 0 {
+		// One line as well, but of what is known.
+		fmt.Fprintf(&b, "%d times %s ", i.Unrecorded, plain(i.Operation, maxNameShown))
+		b.WriteString(outcome(i.Effect, i.Operation) + " (there were too many at once to record on what), by ")
+		return b.String() + i.reason()
+	}
 	i.writeOperation(&b)
 	if i.Outcome != "" {
 		i.writeAsked(&b)

@@ -30,6 +30,8 @@ func TestMessage(t *testing.T) {
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran and its process was killed, by rule "no-push": ` + because},
 		{"notify", func(i *Item) { i.Effect = Notify },
 			`exec "/usr/bin/git" ["push" "origin"] was allowed and noted, by rule "no-push": ` + because},
+		{"lost", func(i *Item) { i.Object, i.Args, i.Unrecorded = "", nil, 12 },
+			`12 times exec was blocked before it ran (there were too many at once to record on what), by rule "no-push": ` + because},
 		{"connect", func(i *Item) {
 			i.Operation, i.Object, i.Args, i.Labels = "connect", "93.184.216.34:443", nil, []string{"SECRET"}
 			i.Process.Comm, i.Rule, i.Because = "python3", "no-leak", "What was in .env stays here."

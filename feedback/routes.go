@@ -165,6 +165,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, _ Process) 
 	status.Layers = append([]PolicyLayer{}, status.Layers...)
 	status.Degraded = append([]string{}, status.Degraded...)
 	status.Warnings = append([]string{}, status.Warnings...)
+	status.Clauses = append([]ClauseMode{}, status.Clauses...)
 	s.answer(w, http.StatusOK, status)
 }
 

@@ -142,7 +142,7 @@ func TestStatusAndPolicy(t *testing.T) {
 	path := serve(t, newFakeScope(), nil)
 	_, got := request(t, path, "GET", "/v1/status", "")
 	const want = `{"id":"","enforcing":false,"tier":"","mode":"","since":"0001-01-01T00:00:00Z","layers":[],` +
-		`"degraded":[],"warnings":[],"denied":0,"notified":0,"lost":0}` + "\n"
+		`"degraded":[],"warnings":[],"denied":0,"notified":0,"lost":0,"clauses":[]}` + "\n"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -42,8 +42,10 @@ type Entry struct {
 	Request        string       `json:"request,omitempty"`
 	Reason         string       `json:"reason,omitempty"`
 	Until          time.Time    `json:"until,omitzero"`
-	Lost           uint64       `json:"lost,omitempty"`
-	Message        string       `json:"message"`
+	// Unrecorded: it stands for so many operations, of whose objects nothing is known.
+	Unrecorded uint64 `json:"unrecorded,omitempty"`
+	Lost       uint64 `json:"lost,omitempty"`
+	Message    string `json:"message"`
 }
 
 // EntryProcess is a Process on the wire. Pids are the host's and mean nothing
@@ -113,6 +115,7 @@ func newEntry(item Item) Entry {
 		Request:        item.Request,
 		Reason:         cut(item.Reason, maxRawText),
 		Until:          item.Until,
+		Unrecorded:     item.Unrecorded,
 		Lost:           item.Lost,
 		Message:        item.Message(),
 	}

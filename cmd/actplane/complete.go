@@ -89,6 +89,12 @@ func (c completer) complete(words []string) []candidate {
 			return nil
 		}
 		before = before[1:]
+		if len(before) > 0 && len(command.Subcommands) > 0 {
+			if command = commandOf(command.Subcommands, before[0]); command == nil {
+				return nil
+			}
+			before = before[1:]
+		}
 	}
 	return matching(c.all(command, before, current), current)
 }
@@ -176,6 +182,9 @@ func (c completer) argument(command *cli.Command, position int) []candidate {
 	if most := len(strings.Fields(usage)); position >= most && !strings.HasSuffix(usage, "…") && !strings.HasSuffix(usage, "…]") {
 		return nil
 	}
+	if len(command.Subcommands) > 0 {
+		return names(command.Subcommands)
+	}
 	switch usage {
 	case "FILE", "FILE…", "OLD NEW", "LOG POLICY…":
 		return []candidate{{word: hintFiles}}
@@ -188,7 +197,7 @@ func (c completer) argument(command *cli.Command, position int) []candidate {
 		return []candidate{{word: hintCommands}}
 	case "[COMMAND]":
 		return c.commands()
-	case "[SCOPE]":
+	case "[SCOPE]", "CONTAINER":
 		return c.scopes()
 	case "REQUEST":
 		return c.requests()
@@ -198,9 +207,11 @@ func (c completer) argument(command *cli.Command, position int) []candidate {
 	return nil
 }
 
-func (c completer) commands() []candidate {
+func (c completer) commands() []candidate { return names(c.app.Commands) }
+
+func names(commands []*cli.Command) []candidate {
 	var names []candidate
-	for _, command := range c.app.Commands {
+	for _, command := range commands {
 		if !command.Hidden {
 			names = append(names, candidate{command.Name, command.Usage})
 		}

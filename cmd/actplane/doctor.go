@@ -168,6 +168,9 @@ func checkEngine(c *cli.Context) finding {
 	if status.Problem != "" {
 		return finding{bad, "engine", status.Problem, ""}
 	}
+	if len(status.Degraded) > 0 {
+		return finding{warn, "engine", strings.Join(status.Degraded, "; "), ""}
+	}
 	return finding{good, "engine", fmt.Sprintf("process %d, version %s, tier %s, %d under policy", status.Pid, status.Version, status.Tier, status.Scopes), ""}
 }
 

@@ -162,6 +162,8 @@ type eventLine struct {
 	Outcome   string    `json:"outcome,omitempty"` // of what asks
 	Request   string    `json:"request,omitempty"`
 	By        string    `json:"by,omitempty"` // who answered it
+	// Unrecorded: it stands for so many operations, of whose objects nothing is known.
+	Unrecorded uint64 `json:"unrecorded"`
 }
 
 func (p *eventPrinter) print(e *api.Event) error {
@@ -178,6 +180,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
 			Outcome: e.Outcome, Request: e.Request, By: e.By,
+			Unrecorded: e.Unrecorded,
 		}, "")
 	}
 	_, err := fmt.Fprintln(p.out, describeEvent(e, time.Local))
@@ -191,12 +194,16 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 	if name == "" {
 		name = short(e.Scope)
 	}
-	fmt.Fprintf(&out, "%s  %s  %s  %s %s", time.UnixMilli(e.TimeUnixMs).In(zone).Format(time.DateTime),
-		clean(name), happened(e), e.Operation, word(e.Object))
-	if len(e.Args) > 1 {
-		fmt.Fprintf(&out, " (%s)", words(e.Args))
+	fmt.Fprintf(&out, "%s  %s  %s  ", time.UnixMilli(e.TimeUnixMs).In(zone).Format(time.DateTime), clean(name), happened(e))
+	if e.Unrecorded > 0 {
+		fmt.Fprintf(&out, "%s %d times (too many at once: on what, is lost)", e.Operation, e.Unrecorded)
+	} else {
+		fmt.Fprintf(&out, "%s %s", e.Operation, word(e.Object))
+		if len(e.Args) > 1 {
+			fmt.Fprintf(&out, " (%s)", words(e.Args))
+		}
+		fmt.Fprintf(&out, " by %s[%d]", word(e.Comm), e.Pid)
 	}
-	fmt.Fprintf(&out, " by %s[%d]", word(e.Comm), e.Pid)
 	if len(e.Labels) > 0 {
 		fmt.Fprintf(&out, " carrying %s", clean(strings.Join(e.Labels, ", ")))
 	}

@@ -22,7 +22,7 @@ func psCommand() *cli.Command {
 		Description: "Below the table stands what is not as it should be, and what was noticed about each policy\n" +
 			"and container when it was started: three lines for each, or all of them with --wide.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "whole ids, and all warnings"},
+			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "whole ids, all warnings, and what each clause does on this host"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also what was closed in the last hour"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
 			runDirFlag(),
@@ -40,7 +40,7 @@ func ps(c *cli.Context) error {
 		return err
 	}
 	defer client.Close()
-	response, err := client.List(c.Context, &api.ListRequest{})
+	response, err := client.List(c.Context, &api.ListRequest{Clauses: c.Bool("wide") || c.Bool("json")})
 	if err != nil {
 		return engineError(err)
 	}
@@ -72,6 +72,16 @@ type scopeLine struct {
 	Processes uint32     `json:"processes"`
 	Degraded  []string   `json:"degraded"`
 	Warnings  []string   `json:"warnings"`
+	// Clauses are those of the policy, with what they really do on this host.
+	Clauses     []clauseLine `json:"clauses"`
+	ClausesLeft uint32       `json:"clauses_left"` // that did not fit into the engine's answer
+}
+
+type clauseLine struct {
+	Rule     string `json:"rule"`
+	Clause   string `json:"clause"`
+	Position string `json:"position"`
+	Mode     string `json:"mode"`
 }
 
 func lineOf(s *api.Scope) scopeLine {
@@ -80,6 +90,10 @@ func lineOf(s *api.Scope) scopeLine {
 		Layers: append([]string{}, s.Layers...), Rules: s.Rules,
 		Denied: s.Denied, Notified: s.Notified, Lost: s.Lost, Processes: s.Processes,
 		Degraded: append([]string{}, s.Degraded...), Warnings: append([]string{}, s.Warnings...),
+	}
+	line.Clauses, line.ClausesLeft = []clauseLine{}, s.ClausesLeft
+	for _, c := range s.Clauses {
+		line.Clauses = append(line.Clauses, clauseLine{c.Rule, c.Text, c.Position, c.Mode})
 	}
 	if s.StartedUnixMs != 0 {
 		started := time.UnixMilli(s.StartedUnixMs).UTC()
@@ -120,7 +134,39 @@ func writeScopes(w io.Writer, scopes []scopeLine, wide bool, now time.Time) erro
 			}
 		}
 	}
+	if wide {
+		return writeClauses(w, scopes)
+	}
 	return nil
+}
+
+// writeClauses tells what each clause really does on this host.
+func writeClauses(w io.Writer, scopes []scopeLine) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range scopes {
+		if len(s.Clauses) == 0 {
+			continue
+		}
+		fmt.Fprintf(table, "\nON THIS HOST\tRULE\tCLAUSE OF %s\n", clean(s.title()))
+		for _, c := range s.Clauses {
+			rule := c.Rule
+			if rule == "" {
+				rule = "-"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s (%s)\n", clean(c.Mode), clean(rule), clean(c.Clause), clean(c.Position))
+		}
+		if s.ClausesLeft > 0 {
+			fmt.Fprintf(table, "%d more\t\t\n", s.ClausesLeft)
+		}
+	}
+	return table.Flush()
+}
+
+func (s *scopeLine) title() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return short(s.ID)
 }
 
 // short is how Docker shows an id.

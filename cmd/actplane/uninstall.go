@@ -15,6 +15,7 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/internal/daemon"
 )
 
@@ -125,6 +126,14 @@ func (s *setup) removePins() error {
 			}
 		}
 	}
+	if s.engine.Directory == "" && exists(stateParent) {
+		s.say("remove %s", stateParent)
+		if !s.dry {
+			if err := os.RemoveAll(stateParent); err != nil {
+				return environmentError("remove what is kept of stopped containers: %v", err)
+			}
+		}
+	}
 	if !exists(s.runDir()) {
 		return nil
 	}
@@ -137,6 +146,9 @@ func (s *setup) removePins() error {
 	}
 	return nil
 }
+
+// stateParent holds what the engine keeps of stopped containers.
+var stateParent = filepath.Dir(state.Directory)
 
 func (s *setup) removePrograms() error {
 	for _, name := range append(requiredPrograms[:], optionalPrograms[:]...) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ import (
 	"github.com/actplane/actplane/engine"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/shim/prepare"
@@ -31,9 +33,12 @@ const (
 	exitEnvironment = 3
 )
 
+// linger is for how long hooks stay attached after the last container that needs them.
+const linger = 10 * time.Second
+
 type options struct {
-	pinDir, runDir string
-	debug          bool
+	pinDir, runDir, stateDir string
+	debug                    bool
 }
 
 // run is main. Its last word on an error is one plain sentence: who started the
@@ -44,6 +49,7 @@ func run(args []string, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.pinDir, "pin-dir", "/sys/fs/bpf/actplane", "`directory` in the BPF file system for what outlives the daemon")
 	flags.StringVar(&o.runDir, "run-dir", api.Directory, "`directory` for the socket and the scopes")
+	flags.StringVar(&o.stateDir, "state-dir", "", "`directory` for what stopped containers have left (default "+state.Directory+", or states in another run-dir)")
 	flags.BoolVar(&o.debug, "debug", false, "log more")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -82,7 +88,7 @@ func serve(o options) error {
 		return err
 	}
 	enforcer, err := kernel.Open(kernel.Config{
-		PinDir: o.pinDir, RunDir: o.runDir, AllowDegraded: config.Degraded == "allow",
+		PinDir: o.pinDir, RunDir: o.runDir, AllowDegraded: config.Degraded == "allow", Linger: linger,
 	})
 	if err != nil {
 		lock.Close()
@@ -91,6 +97,7 @@ func serve(o options) error {
 	defer enforcer.Close()
 	e, err := engine.New(engine.Config{
 		Directory: o.runDir, GuestBinary: guestBinary(), Version: version.String(), Lock: lock,
+		StateDirectory: o.stateDir, Retention: config.Retention,
 		Kernel: enforcer, Compile: policy.CompileProgram, Log: log,
 		Ready: func() {
 			log.WithFields(logrus.Fields{"tier": enforcer.Tier(), "version": version.String()}).Info("engine ready")

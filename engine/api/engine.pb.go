@@ -64,14 +64,16 @@ func (*StatusRequest) Descriptor() ([]byte, []int) {
 }
 
 type StatusResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	Abi           uint32                 `protobuf:"varint,2,opt,name=abi,proto3" json:"abi,omitempty"`
-	Tier          string                 `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`       // "lsm", "fmod_ret", or "" when the host cannot enforce
-	Kernel        string                 `protobuf:"bytes,4,opt,name=kernel,proto3" json:"kernel,omitempty"`   // uname -r
-	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"` // why it cannot enforce, one sentence with the remedy
-	Pid           int64                  `protobuf:"varint,6,opt,name=pid,proto3" json:"pid,omitempty"`
-	Scopes        uint32                 `protobuf:"varint,7,opt,name=scopes,proto3" json:"scopes,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Abi     uint32                 `protobuf:"varint,2,opt,name=abi,proto3" json:"abi,omitempty"`
+	Tier    string                 `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`       // "lsm", "fmod_ret", or "" when the host cannot enforce
+	Kernel  string                 `protobuf:"bytes,4,opt,name=kernel,proto3" json:"kernel,omitempty"`   // uname -r
+	Problem string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"` // why it cannot enforce, one sentence with the remedy
+	Pid     int64                  `protobuf:"varint,6,opt,name=pid,proto3" json:"pid,omitempty"`
+	Scopes  uint32                 `protobuf:"varint,7,opt,name=scopes,proto3" json:"scopes,omitempty"`
+	// What is not as it should be on this host, in sentences.
+	Degraded      []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -155,6 +157,13 @@ func (x *StatusResponse) GetScopes() uint32 {
 	return 0
 }
 
+func (x *StatusResponse) GetDegraded() []string {
+	if x != nil {
+		return x.Degraded
+	}
+	return nil
+}
+
 // Layer is one policy document, as read.
 type Layer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -219,7 +228,12 @@ type PrepareRequest struct {
 	// What people call the container, for display. May be empty.
 	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	// What its operator should know: sentences, the gravest first.
-	Warnings      []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,6,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// A directory on the host that is there as long as the container is, so that what is
+	// kept of it can go with it. Empty if there is none such.
+	Home string `protobuf:"bytes,7,opt,name=home,proto3" json:"home,omitempty"`
+	// When the container ended last, if it is known to have run before.
+	EndedUnixMs   int64 `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +308,20 @@ func (x *PrepareRequest) GetWarnings() []string {
 		return x.Warnings
 	}
 	return nil
+}
+
+func (x *PrepareRequest) GetHome() string {
+	if x != nil {
+		return x.Home
+	}
+	return ""
+}
+
+func (x *PrepareRequest) GetEndedUnixMs() int64 {
+	if x != nil {
+		return x.EndedUnixMs
+	}
+	return 0
 }
 
 type PrepareResponse struct {
@@ -535,15 +563,294 @@ func (*CloseResponse) Descriptor() ([]byte, []int) {
 	return file_engine_proto_rawDescGZIP(), []int{8}
 }
 
-type ListRequest struct {
+type StatesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatesRequest) Reset() {
+	*x = StatesRequest{}
+	mi := &file_engine_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatesRequest) ProtoMessage() {}
+
+func (x *StatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatesRequest.ProtoReflect.Descriptor instead.
+func (*StatesRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{9}
+}
+
+type StatesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	States        []*SavedState          `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatesResponse) Reset() {
+	*x = StatesResponse{}
+	mi := &file_engine_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatesResponse) ProtoMessage() {}
+
+func (x *StatesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatesResponse.ProtoReflect.Descriptor instead.
+func (*StatesResponse) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StatesResponse) GetStates() []*SavedState {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+// SavedState is what is kept of a container between two starts.
+type SavedState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	SavedUnixMs   int64                  `protobuf:"varint,3,opt,name=saved_unix_ms,json=savedUnixMs,proto3" json:"saved_unix_ms,omitempty"`
+	ExpiresUnixMs int64                  `protobuf:"varint,4,opt,name=expires_unix_ms,json=expiresUnixMs,proto3" json:"expires_unix_ms,omitempty"`
+	Files         uint64                 `protobuf:"varint,5,opt,name=files,proto3" json:"files,omitempty"` // that are labelled or marked
+	Gates         uint64                 `protobuf:"varint,6,opt,name=gates,proto3" json:"gates,omitempty"` // that are open
+	Size          uint64                 `protobuf:"varint,7,opt,name=size,proto3" json:"size,omitempty"`   // bytes on disk
+	Lost          string                 `protobuf:"bytes,8,opt,name=lost,proto3" json:"lost,omitempty"`    // why not all is known; empty when it is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SavedState) Reset() {
+	*x = SavedState{}
+	mi := &file_engine_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SavedState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SavedState) ProtoMessage() {}
+
+func (x *SavedState) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SavedState.ProtoReflect.Descriptor instead.
+func (*SavedState) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SavedState) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SavedState) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SavedState) GetSavedUnixMs() int64 {
+	if x != nil {
+		return x.SavedUnixMs
+	}
+	return 0
+}
+
+func (x *SavedState) GetExpiresUnixMs() int64 {
+	if x != nil {
+		return x.ExpiresUnixMs
+	}
+	return 0
+}
+
+func (x *SavedState) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *SavedState) GetGates() uint64 {
+	if x != nil {
+		return x.Gates
+	}
+	return 0
+}
+
+func (x *SavedState) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *SavedState) GetLost() string {
+	if x != nil {
+		return x.Lost
+	}
+	return ""
+}
+
+type ResetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // container id, a unique prefix or a name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetRequest) Reset() {
+	*x = ResetRequest{}
+	mi := &file_engine_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetRequest) ProtoMessage() {}
+
+func (x *ResetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetRequest.ProtoReflect.Descriptor instead.
+func (*ResetRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ResetRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+type ResetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Running       bool                   `protobuf:"varint,2,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetResponse) Reset() {
+	*x = ResetResponse{}
+	mi := &file_engine_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetResponse) ProtoMessage() {}
+
+func (x *ResetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetResponse.ProtoReflect.Descriptor instead.
+func (*ResetResponse) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ResetResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ResetResponse) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+type ListRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Also tell of each clause what it really does on this host.
+	Clauses       bool `protobuf:"varint,1,opt,name=clauses,proto3" json:"clauses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_engine_proto_msgTypes[9]
+	mi := &file_engine_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +862,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[9]
+	mi := &file_engine_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +875,14 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{9}
+	return file_engine_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListRequest) GetClauses() bool {
+	if x != nil {
+		return x.Clauses
+	}
+	return false
 }
 
 type ListResponse struct {
@@ -580,7 +894,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_engine_proto_msgTypes[10]
+	mi := &file_engine_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +906,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[10]
+	mi := &file_engine_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +919,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{10}
+	return file_engine_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListResponse) GetScopes() []*Scope {
@@ -629,15 +943,17 @@ type Scope struct {
 	Notified      uint64                 `protobuf:"varint,10,opt,name=notified,proto3" json:"notified,omitempty"`
 	Lost          uint64                 `protobuf:"varint,11,opt,name=lost,proto3" json:"lost,omitempty"` // records that did not fit into the ring buffer
 	Processes     uint32                 `protobuf:"varint,12,opt,name=processes,proto3" json:"processes,omitempty"`
-	Degraded      []string               `protobuf:"bytes,13,rep,name=degraded,proto3" json:"degraded,omitempty"` // sentences; empty when all is as it should be
-	Warnings      []string               `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"` // those that it was prepared with
+	Degraded      []string               `protobuf:"bytes,13,rep,name=degraded,proto3" json:"degraded,omitempty"`                           // sentences; empty when all is as it should be
+	Warnings      []string               `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`                           // those that it was prepared with
+	Clauses       []*Clause              `protobuf:"bytes,15,rep,name=clauses,proto3" json:"clauses,omitempty"`                             // if asked for
+	ClausesLeft   uint32                 `protobuf:"varint,16,opt,name=clauses_left,json=clausesLeft,proto3" json:"clauses_left,omitempty"` // that did not fit into the answer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Scope) Reset() {
 	*x = Scope{}
-	mi := &file_engine_proto_msgTypes[11]
+	mi := &file_engine_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +965,7 @@ func (x *Scope) String() string {
 func (*Scope) ProtoMessage() {}
 
 func (x *Scope) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[11]
+	mi := &file_engine_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +978,7 @@ func (x *Scope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scope.ProtoReflect.Descriptor instead.
 func (*Scope) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{11}
+	return file_engine_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Scope) GetId() string {
@@ -763,6 +1079,89 @@ func (x *Scope) GetWarnings() []string {
 	return nil
 }
 
+func (x *Scope) GetClauses() []*Clause {
+	if x != nil {
+		return x.Clauses
+	}
+	return nil
+}
+
+func (x *Scope) GetClausesLeft() uint32 {
+	if x != nil {
+		return x.ClausesLeft
+	}
+	return 0
+}
+
+// Clause is one of a policy's, or a default.
+type Clause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rule          string                 `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"` // empty for a default
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // as written
+	Position      string                 `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
+	Mode          string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"` // "block", or what else happens on this host, such as "block or kill"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clause) Reset() {
+	*x = Clause{}
+	mi := &file_engine_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clause) ProtoMessage() {}
+
+func (x *Clause) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clause.ProtoReflect.Descriptor instead.
+func (*Clause) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Clause) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Clause) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Clause) GetPosition() string {
+	if x != nil {
+		return x.Position
+	}
+	return ""
+}
+
+func (x *Clause) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
 type EventsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Scope  string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // container id or a unique prefix; empty is all
@@ -775,7 +1174,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_engine_proto_msgTypes[12]
+	mi := &file_engine_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +1186,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[12]
+	mi := &file_engine_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +1199,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{12}
+	return file_engine_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EventsRequest) GetScope() string {
@@ -844,16 +1243,19 @@ type Event struct {
 	Lost       uint64                 `protobuf:"varint,16,opt,name=lost,proto3" json:"lost,omitempty"`                      // records lost in this scope just before this one
 	ArgsCut    bool                   `protobuf:"varint,17,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"` // args are not all of argv
 	// Of an ask: what became of it, the request, and who answered.
-	Outcome       string `protobuf:"bytes,18,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	Request       string `protobuf:"bytes,19,opt,name=request,proto3" json:"request,omitempty"`
-	By            string `protobuf:"bytes,20,opt,name=by,proto3" json:"by,omitempty"`
+	Outcome string `protobuf:"bytes,18,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Request string `protobuf:"bytes,19,opt,name=request,proto3" json:"request,omitempty"`
+	By      string `protobuf:"bytes,20,opt,name=by,proto3" json:"by,omitempty"`
+	// It stands for so many operations whose records were lost: of their objects, argv and
+	// processes nothing is known.
+	Unrecorded    uint64 `protobuf:"varint,21,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_engine_proto_msgTypes[13]
+	mi := &file_engine_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1267,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[13]
+	mi := &file_engine_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1280,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{13}
+	return file_engine_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Event) GetScope() string {
@@ -1021,6 +1423,13 @@ func (x *Event) GetBy() string {
 	return ""
 }
 
+func (x *Event) GetUnrecorded() uint64 {
+	if x != nil {
+		return x.Unrecorded
+	}
+	return 0
+}
+
 type RequestsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // as in EventsRequest
@@ -1032,7 +1441,7 @@ type RequestsRequest struct {
 
 func (x *RequestsRequest) Reset() {
 	*x = RequestsRequest{}
-	mi := &file_engine_proto_msgTypes[14]
+	mi := &file_engine_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1453,7 @@ func (x *RequestsRequest) String() string {
 func (*RequestsRequest) ProtoMessage() {}
 
 func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[14]
+	mi := &file_engine_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1466,7 @@ func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestsRequest.ProtoReflect.Descriptor instead.
 func (*RequestsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{14}
+	return file_engine_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RequestsRequest) GetScope() string {
@@ -1113,7 +1522,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_engine_proto_msgTypes[15]
+	mi := &file_engine_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1534,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[15]
+	mi := &file_engine_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1547,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{15}
+	return file_engine_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Request) GetId() string {
@@ -1305,7 +1714,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_engine_proto_msgTypes[16]
+	mi := &file_engine_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1726,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[16]
+	mi := &file_engine_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1739,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{16}
+	return file_engine_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Answered) GetDenied() bool {
@@ -1401,7 +1810,7 @@ type Operator struct {
 
 func (x *Operator) Reset() {
 	*x = Operator{}
-	mi := &file_engine_proto_msgTypes[17]
+	mi := &file_engine_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1822,7 @@ func (x *Operator) String() string {
 func (*Operator) ProtoMessage() {}
 
 func (x *Operator) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[17]
+	mi := &file_engine_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1835,7 @@ func (x *Operator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operator.ProtoReflect.Descriptor instead.
 func (*Operator) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{17}
+	return file_engine_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Operator) GetUid() uint32 {
@@ -1465,7 +1874,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_engine_proto_msgTypes[18]
+	mi := &file_engine_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1886,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[18]
+	mi := &file_engine_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1899,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{18}
+	return file_engine_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AnswerRequest) GetId() string {
@@ -1547,7 +1956,7 @@ var File_engine_proto protoreflect.FileDescriptor
 const file_engine_proto_rawDesc = "" +
 	"\n" +
 	"\fengine.proto\x12\x16dev.actplane.engine.v1\"\x0f\n" +
-	"\rStatusRequest\"\xac\x01\n" +
+	"\rStatusRequest\"\xc8\x01\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03abi\x18\x02 \x01(\rR\x03abi\x12\x12\n" +
@@ -1555,17 +1964,20 @@ const file_engine_proto_rawDesc = "" +
 	"\x06kernel\x18\x04 \x01(\tR\x06kernel\x12\x18\n" +
 	"\aproblem\x18\x05 \x01(\tR\aproblem\x12\x10\n" +
 	"\x03pid\x18\x06 \x01(\x03R\x03pid\x12\x16\n" +
-	"\x06scopes\x18\a \x01(\rR\x06scopes\"/\n" +
+	"\x06scopes\x18\a \x01(\rR\x06scopes\x12\x1a\n" +
+	"\bdegraded\x18\b \x03(\tR\bdegraded\"/\n" +
 	"\x05Layer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\fR\x04text\"\xb5\x01\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\"\xed\x01\n" +
 	"\x0ePrepareRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\fR\aprogram\x125\n" +
 	"\x06layers\x18\x03 \x03(\v2\x1d.dev.actplane.engine.v1.LayerR\x06layers\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x12\n" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1a\n" +
-	"\bwarnings\x18\x06 \x03(\tR\bwarnings\"/\n" +
+	"\bwarnings\x18\x06 \x03(\tR\bwarnings\x12\x12\n" +
+	"\x04home\x18\a \x01(\tR\x04home\x12\"\n" +
+	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\"/\n" +
 	"\x0fPrepareResponse\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\"I\n" +
 	"\rAttachRequest\x12\x0e\n" +
@@ -1577,10 +1989,29 @@ const file_engine_proto_rawDesc = "" +
 	"\x06cgroup\x18\x02 \x01(\x04R\x06cgroup\"\x1e\n" +
 	"\fCloseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x0f\n" +
-	"\rCloseResponse\"\r\n" +
-	"\vListRequest\"E\n" +
+	"\rCloseResponse\"\x0f\n" +
+	"\rStatesRequest\"L\n" +
+	"\x0eStatesResponse\x12:\n" +
+	"\x06states\x18\x01 \x03(\v2\".dev.actplane.engine.v1.SavedStateR\x06states\"\xd0\x01\n" +
+	"\n" +
+	"SavedState\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
+	"\rsaved_unix_ms\x18\x03 \x01(\x03R\vsavedUnixMs\x12&\n" +
+	"\x0fexpires_unix_ms\x18\x04 \x01(\x03R\rexpiresUnixMs\x12\x14\n" +
+	"\x05files\x18\x05 \x01(\x04R\x05files\x12\x14\n" +
+	"\x05gates\x18\x06 \x01(\x04R\x05gates\x12\x12\n" +
+	"\x04size\x18\a \x01(\x04R\x04size\x12\x12\n" +
+	"\x04lost\x18\b \x01(\tR\x04lost\"$\n" +
+	"\fResetRequest\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\"9\n" +
+	"\rResetResponse\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\arunning\x18\x02 \x01(\bR\arunning\"'\n" +
+	"\vListRequest\x12\x18\n" +
+	"\aclauses\x18\x01 \x01(\bR\aclauses\"E\n" +
 	"\fListResponse\x125\n" +
-	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xe1\x02\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xbe\x03\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -1596,11 +2027,18 @@ const file_engine_proto_rawDesc = "" +
 	"\x04lost\x18\v \x01(\x04R\x04lost\x12\x1c\n" +
 	"\tprocesses\x18\f \x01(\rR\tprocesses\x12\x1a\n" +
 	"\bdegraded\x18\r \x03(\tR\bdegraded\x12\x1a\n" +
-	"\bwarnings\x18\x0e \x03(\tR\bwarnings\"W\n" +
+	"\bwarnings\x18\x0e \x03(\tR\bwarnings\x128\n" +
+	"\aclauses\x18\x0f \x03(\v2\x1e.dev.actplane.engine.v1.ClauseR\aclauses\x12!\n" +
+	"\fclauses_left\x18\x10 \x01(\rR\vclausesLeft\"`\n" +
+	"\x06Clause\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1a\n" +
+	"\bposition\x18\x03 \x01(\tR\bposition\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\tR\x04mode\"W\n" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xf2\x03\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\x92\x04\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -1625,7 +2063,10 @@ const file_engine_proto_rawDesc = "" +
 	"\bargs_cut\x18\x11 \x01(\bR\aargsCut\x12\x18\n" +
 	"\aoutcome\x18\x12 \x01(\tR\aoutcome\x12\x18\n" +
 	"\arequest\x18\x13 \x01(\tR\arequest\x12\x0e\n" +
-	"\x02by\x18\x14 \x01(\tR\x02by\"Q\n" +
+	"\x02by\x18\x14 \x01(\tR\x02by\x12\x1e\n" +
+	"\n" +
+	"unrecorded\x18\x15 \x01(\x04R\n" +
+	"unrecorded\"Q\n" +
 	"\x0fRequestsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x10\n" +
@@ -1676,13 +2117,15 @@ const file_engine_proto_rawDesc = "" +
 	"\x06for_ms\x18\x04 \x01(\x03R\x05forMs\x12%\n" +
 	"\x0escope_lifetime\x18\x05 \x01(\bR\rscopeLifetime\x12\x18\n" +
 	"\abecause\x18\x06 \x01(\tR\abecause\x120\n" +
-	"\x02by\x18\a \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xbb\x05\n" +
+	"\x02by\x18\a \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xea\x06\n" +
 	"\x06Engine\x12W\n" +
 	"\x06Status\x12%.dev.actplane.engine.v1.StatusRequest\x1a&.dev.actplane.engine.v1.StatusResponse\x12Z\n" +
 	"\aPrepare\x12&.dev.actplane.engine.v1.PrepareRequest\x1a'.dev.actplane.engine.v1.PrepareResponse\x12W\n" +
 	"\x06Attach\x12%.dev.actplane.engine.v1.AttachRequest\x1a&.dev.actplane.engine.v1.AttachResponse\x12T\n" +
 	"\x05Close\x12$.dev.actplane.engine.v1.CloseRequest\x1a%.dev.actplane.engine.v1.CloseResponse\x12Q\n" +
-	"\x04List\x12#.dev.actplane.engine.v1.ListRequest\x1a$.dev.actplane.engine.v1.ListResponse\x12P\n" +
+	"\x04List\x12#.dev.actplane.engine.v1.ListRequest\x1a$.dev.actplane.engine.v1.ListResponse\x12W\n" +
+	"\x06States\x12%.dev.actplane.engine.v1.StatesRequest\x1a&.dev.actplane.engine.v1.StatesResponse\x12T\n" +
+	"\x05Reset\x12$.dev.actplane.engine.v1.ResetRequest\x1a%.dev.actplane.engine.v1.ResetResponse\x12P\n" +
 	"\x06Events\x12%.dev.actplane.engine.v1.EventsRequest\x1a\x1d.dev.actplane.engine.v1.Event0\x01\x12V\n" +
 	"\bRequests\x12'.dev.actplane.engine.v1.RequestsRequest\x1a\x1f.dev.actplane.engine.v1.Request0\x01\x12P\n" +
 	"\x06Answer\x12%.dev.actplane.engine.v1.AnswerRequest\x1a\x1f.dev.actplane.engine.v1.RequestB-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
@@ -1699,7 +2142,7 @@ func file_engine_proto_rawDescGZIP() []byte {
 	return file_engine_proto_rawDescData
 }
 
-var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_engine_proto_goTypes = []any{
 	(*StatusRequest)(nil),   // 0: dev.actplane.engine.v1.StatusRequest
 	(*StatusResponse)(nil),  // 1: dev.actplane.engine.v1.StatusResponse
@@ -1710,44 +2153,56 @@ var file_engine_proto_goTypes = []any{
 	(*AttachResponse)(nil),  // 6: dev.actplane.engine.v1.AttachResponse
 	(*CloseRequest)(nil),    // 7: dev.actplane.engine.v1.CloseRequest
 	(*CloseResponse)(nil),   // 8: dev.actplane.engine.v1.CloseResponse
-	(*ListRequest)(nil),     // 9: dev.actplane.engine.v1.ListRequest
-	(*ListResponse)(nil),    // 10: dev.actplane.engine.v1.ListResponse
-	(*Scope)(nil),           // 11: dev.actplane.engine.v1.Scope
-	(*EventsRequest)(nil),   // 12: dev.actplane.engine.v1.EventsRequest
-	(*Event)(nil),           // 13: dev.actplane.engine.v1.Event
-	(*RequestsRequest)(nil), // 14: dev.actplane.engine.v1.RequestsRequest
-	(*Request)(nil),         // 15: dev.actplane.engine.v1.Request
-	(*Answered)(nil),        // 16: dev.actplane.engine.v1.Answered
-	(*Operator)(nil),        // 17: dev.actplane.engine.v1.Operator
-	(*AnswerRequest)(nil),   // 18: dev.actplane.engine.v1.AnswerRequest
+	(*StatesRequest)(nil),   // 9: dev.actplane.engine.v1.StatesRequest
+	(*StatesResponse)(nil),  // 10: dev.actplane.engine.v1.StatesResponse
+	(*SavedState)(nil),      // 11: dev.actplane.engine.v1.SavedState
+	(*ResetRequest)(nil),    // 12: dev.actplane.engine.v1.ResetRequest
+	(*ResetResponse)(nil),   // 13: dev.actplane.engine.v1.ResetResponse
+	(*ListRequest)(nil),     // 14: dev.actplane.engine.v1.ListRequest
+	(*ListResponse)(nil),    // 15: dev.actplane.engine.v1.ListResponse
+	(*Scope)(nil),           // 16: dev.actplane.engine.v1.Scope
+	(*Clause)(nil),          // 17: dev.actplane.engine.v1.Clause
+	(*EventsRequest)(nil),   // 18: dev.actplane.engine.v1.EventsRequest
+	(*Event)(nil),           // 19: dev.actplane.engine.v1.Event
+	(*RequestsRequest)(nil), // 20: dev.actplane.engine.v1.RequestsRequest
+	(*Request)(nil),         // 21: dev.actplane.engine.v1.Request
+	(*Answered)(nil),        // 22: dev.actplane.engine.v1.Answered
+	(*Operator)(nil),        // 23: dev.actplane.engine.v1.Operator
+	(*AnswerRequest)(nil),   // 24: dev.actplane.engine.v1.AnswerRequest
 }
 var file_engine_proto_depIdxs = []int32{
 	2,  // 0: dev.actplane.engine.v1.PrepareRequest.layers:type_name -> dev.actplane.engine.v1.Layer
-	11, // 1: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
-	16, // 2: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
-	17, // 3: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
-	17, // 4: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	0,  // 5: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
-	3,  // 6: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
-	5,  // 7: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
-	7,  // 8: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
-	9,  // 9: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
-	12, // 10: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
-	14, // 11: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
-	18, // 12: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
-	1,  // 13: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
-	4,  // 14: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
-	6,  // 15: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
-	8,  // 16: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
-	10, // 17: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
-	13, // 18: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
-	15, // 19: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
-	15, // 20: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
-	13, // [13:21] is the sub-list for method output_type
-	5,  // [5:13] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	11, // 1: dev.actplane.engine.v1.StatesResponse.states:type_name -> dev.actplane.engine.v1.SavedState
+	16, // 2: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
+	17, // 3: dev.actplane.engine.v1.Scope.clauses:type_name -> dev.actplane.engine.v1.Clause
+	22, // 4: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
+	23, // 5: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
+	23, // 6: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	0,  // 7: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
+	3,  // 8: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
+	5,  // 9: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
+	7,  // 10: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
+	14, // 11: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
+	9,  // 12: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
+	12, // 13: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
+	18, // 14: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
+	20, // 15: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
+	24, // 16: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
+	1,  // 17: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
+	4,  // 18: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
+	6,  // 19: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
+	8,  // 20: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
+	15, // 21: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
+	10, // 22: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
+	13, // 23: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
+	19, // 24: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
+	21, // 25: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
+	21, // 26: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
+	17, // [17:27] is the sub-list for method output_type
+	7,  // [7:17] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_engine_proto_init() }
@@ -1761,7 +2216,7 @@ func file_engine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_engine_proto_rawDesc), len(file_engine_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

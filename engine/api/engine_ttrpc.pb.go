@@ -13,6 +13,8 @@ type EngineService interface {
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
 	List(context.Context, *ListRequest) (*ListResponse, error)
+	States(context.Context, *StatesRequest) (*StatesResponse, error)
+	Reset(context.Context, *ResetRequest) (*ResetResponse, error)
 	Events(context.Context, *EventsRequest, Engine_EventsServer) error
 	Requests(context.Context, *RequestsRequest, Engine_RequestsServer) error
 	Answer(context.Context, *AnswerRequest) (*Request, error)
@@ -82,6 +84,20 @@ func RegisterEngineService(srv *ttrpc.Server, svc EngineService) {
 				}
 				return svc.List(ctx, &req)
 			},
+			"States": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req StatesRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.States(ctx, &req)
+			},
+			"Reset": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ResetRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Reset(ctx, &req)
+			},
 			"Answer": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req AnswerRequest
 				if err := unmarshal(&req); err != nil {
@@ -123,6 +139,8 @@ type EngineClient interface {
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
 	List(context.Context, *ListRequest) (*ListResponse, error)
+	States(context.Context, *StatesRequest) (*StatesResponse, error)
+	Reset(context.Context, *ResetRequest) (*ResetResponse, error)
 	Events(context.Context, *EventsRequest) (Engine_EventsClient, error)
 	Requests(context.Context, *RequestsRequest) (Engine_RequestsClient, error)
 	Answer(context.Context, *AnswerRequest) (*Request, error)
@@ -173,6 +191,22 @@ func (c *engineClient) Close(ctx context.Context, req *CloseRequest) (*CloseResp
 func (c *engineClient) List(ctx context.Context, req *ListRequest) (*ListResponse, error) {
 	var resp ListResponse
 	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "List", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *engineClient) States(ctx context.Context, req *StatesRequest) (*StatesResponse, error) {
+	var resp StatesResponse
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "States", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *engineClient) Reset(ctx context.Context, req *ResetRequest) (*ResetResponse, error) {
+	var resp ResetResponse
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Reset", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

@@ -148,7 +148,12 @@ func (r *runner) trace(ctx context.Context, box *container, c *planned) (int, er
 			}
 			continue
 		}
-		out, err := actors.act(step.Words)
+		var out outcome
+		if isRestart(step.Words) {
+			actors, err = box.restart(ctx, c, step.Words[1] == "lost")
+		} else {
+			out, err = actors.act(step.Words)
+		}
 		if err != nil {
 			return i, fmt.Errorf("%s: %w", step.Text, err)
 		}

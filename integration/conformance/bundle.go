@@ -18,8 +18,9 @@ import (
 
 // stage is the folder of one case: a bundle, with an overlay as its root file system.
 type stage struct {
-	dir  string
-	root string // the merged overlay
+	dir    string
+	root   string   // the merged overlay
+	places []string // of what was mounted beside it; see remount
 }
 
 func newStage(dir string) (*stage, error) {
@@ -29,15 +30,25 @@ func newStage(dir string) (*stage, error) {
 			return nil, fmt.Errorf("make a bundle: %w", err)
 		}
 	}
-	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work", dir, dir, dir)
-	if err := unix.Mount("overlay", s.root, "overlay", 0, options); err != nil {
-		return nil, fmt.Errorf("mount an overlay: %w", err)
+	if err := s.mount(); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
+func (s *stage) mount() error {
+	options := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", s.dir)
+	if err := unix.Mount("overlay", s.root, "overlay", 0, options); err != nil {
+		return fmt.Errorf("mount an overlay: %w", err)
+	}
+	return nil
+}
+
 func (s *stage) close() error {
 	err := unix.Unmount(s.root, unix.MNT_DETACH)
+	for _, place := range s.places {
+		err = errors.Join(err, unix.Unmount(place, unix.MNT_DETACH))
+	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 

@@ -160,6 +160,9 @@ func subjectNames(c *planned) (names []string) {
 		seen[name] = true
 	}
 	for _, step := range c.Steps {
+		if isRestart(step.Words) {
+			continue
+		}
 		add(step.Words[0])
 		switch w := step.Words; w[1] {
 		case "fork", "ptrace", "memread", "memwrite":

@@ -45,7 +45,8 @@ func impossible(c *planned) string {
 	if c.Unenforced != "" {
 		return c.Unenforced
 	}
-	if _, err := firstProgram(c); err != nil {
+	first, err := firstProgram(c)
+	if err != nil {
 		return err.Error()
 	}
 	for _, f := range c.Files {
@@ -84,6 +85,15 @@ func impossible(c *planned) string {
 		if err != nil {
 			return err.Error()
 		}
+		if isRestart(step.Words) {
+			// All come from the first program again.
+			clear(parents)
+			clear(dead)
+			if d, err := s.Do([]string{"init", "exec", first}); err != nil || d.Effect != ir.Allow {
+				return fmt.Sprintf("%s: every process comes from the first program again, and running it is %s", step.Text, d)
+			}
+			continue
+		}
 		dead[subject] = d.Effect == ir.Kill
 	}
 	return ""
@@ -94,8 +104,6 @@ func impossibleStep(words []string) string {
 	switch {
 	case words[0] == "time" && words[1][0] >= '0' && words[1][0] <= '9':
 		return "the kernel's clock goes its own way"
-	case words[0] == "scope" && (words[1] == "restart" || words[1] == "lost"):
-		return "containers are not started again yet"
 	case words[1] == "enter":
 		return "what runs in a container's setup is runc's"
 	case words[1] == "setuid":

@@ -6,6 +6,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -20,8 +21,9 @@ type Options struct {
 	Mode uint32 // as chmod(2) takes it, whatever the umask is
 	// Owner, if set, are the user and the group that the file is to belong to.
 	Owner *Owner
-	// Sync makes the content reach the disk before the file takes its place, so
-	// that a host that loses its power keeps the old file or has the new one.
+	// Sync makes the content reach the disk before the file takes its place, and its
+	// name before Write returns: a host that loses its power during that keeps the old
+	// file or has the new one, and afterwards has the new one.
 	Sync bool
 }
 
@@ -73,7 +75,27 @@ func Fill(path string, options Options, fill func(io.Writer) error) (err error) 
 	if err := file.Close(); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), path)
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	if options.Sync {
+		return SyncDirectory(filepath.Dir(path))
+	}
+	return nil
+}
+
+// SyncDirectory makes what was renamed or removed in a directory reach the disk.
+func SyncDirectory(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer directory.Close()
+	// Some file systems have nothing to do there, and say so.
+	if err := directory.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	return nil
 }
 
 // own gives a file to its owner. Which group a new file has depends on its directory.

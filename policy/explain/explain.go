@@ -213,8 +213,8 @@ func (x *explainer) clause(c *ir.Clause) Statement {
 	if c.Hold != 0 && s.Mode != NotEnforced {
 		s.Notes = append(s.Notes, unheld)
 	}
-	if x.host.KilledExec && c.Op == ir.Exec && (c.Effect == ir.Block || c.Effect == ir.Ask) && s.Mode != NotEnforced {
-		s.Mode += " or kill"
+	if ir.OrKill(c.Op, c.Effect, x.host.KilledExec) && s.Mode != NotEnforced {
+		s.Mode = ir.Mode(c.Op, c.Effect, true)
 		s.Notes = append(s.Notes, "On this host (tier fmod_ret) the process may be killed, instead of getting EPERM: when the arguments are not in memory at the time.")
 	}
 	return s

@@ -8,11 +8,19 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
 
 const maxConfig = 256 << 10
+
+// Of Config.Retention.
+const (
+	defaultRetention = 24 * time.Hour
+	minRetention     = time.Minute
+	maxRetention     = 365 * 24 * time.Hour
+)
 
 // Config is the host's configuration of the runtime: /etc/actplane/config.yaml.
 type Config struct {
@@ -28,11 +36,14 @@ type Config struct {
 	// Degraded is "allow" where the engine may use a tier that misses operations
 	// under load; see docs/threat-model.md. Otherwise it is "refuse".
 	Degraded string `yaml:"degraded"`
+	// Retention is for how long the engine keeps what a stopped container has done to
+	// files and gates, in case it is started again.
+	Retention time.Duration `yaml:"retention"`
 }
 
 // LoadConfig reads the host's configuration; without the file it is the default.
 func LoadConfig(file string) (*Config, error) {
-	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket, Degraded: "refuse"}
+	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket, Degraded: "refuse", Retention: defaultRetention}
 	data, err := readHostFile(file, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config, nil
@@ -61,7 +72,7 @@ func decodeConfig(data []byte, config *Config) error {
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: expected keys and values", root.Line)
 	}
-	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "degraded"}
+	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "degraded", "retention"}
 	for i := 0; i < len(root.Content); i += 2 {
 		if key := root.Content[i]; !contains(known, key.Value) {
 			return fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, didYouMean(key.Value, known))
@@ -80,6 +91,9 @@ func decodeConfig(data []byte, config *Config) error {
 	}
 	if config.Degraded != "allow" && config.Degraded != "refuse" {
 		return fmt.Errorf(`degraded: %q is neither "allow" nor "refuse"`, config.Degraded)
+	}
+	if config.Retention < minRetention || config.Retention > maxRetention {
+		return fmt.Errorf("retention: %s is not between %s and %s", config.Retention, minRetention, maxRetention)
 	}
 	if config.Workspace != "" && !path.IsAbs(config.Workspace) {
 		return fmt.Errorf("workspace: %q is not an absolute path", config.Workspace)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
@@ -22,6 +23,10 @@ type dockerFile struct {
 	ID     string
 	Name   string
 	Config struct{ Labels map[string]string }
+	// State is of the start before this one.
+	State struct{ StartedAt, FinishedAt time.Time }
+
+	home string // its folder, which goes with the container
 }
 
 // readDocker finds Docker's file of a container beside the files that Docker
@@ -47,6 +52,7 @@ func readDocker(id string, mounts []specs.Mount) (*dockerFile, error) {
 	if file.ID != id {
 		return nil, fmt.Errorf("read docker labels: %q is of container %q", name, file.ID)
 	}
+	file.home = directory
 	file.Name = strings.TrimPrefix(file.Name, "/")
 	return file, nil
 }
@@ -70,4 +76,16 @@ func dockerDirectory(id string, mounts []specs.Mount) string {
 		}
 	}
 	return ""
+}
+
+// ended is when the container ended last; zero for one that has not run. Docker writes
+// the year 1 for never.
+func (d *dockerFile) ended() time.Time {
+	if d == nil || d.State.StartedAt.Year() <= 1 {
+		return time.Time{}
+	}
+	if d.State.FinishedAt.Before(d.State.StartedAt) { // the host went down
+		return d.State.StartedAt
+	}
+	return d.State.FinishedAt
 }

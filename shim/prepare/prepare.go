@@ -130,6 +130,8 @@ type plan struct {
 	limits  limits
 	// warnings are sentences for the operator, the gravest first.
 	warnings []string
+	home     string    // a directory that goes with the container; empty is not known
+	ended    time.Time // when it ended last; zero: it has not run, as far as is known
 }
 
 func (h *Host) plan(container Container, config *Config, root bundle.Object) (*plan, error) {
@@ -145,7 +147,10 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	if err != nil {
 		return nil, err
 	}
-	plan := &plan{name: displayName(spec, docker)}
+	plan := &plan{name: displayName(spec, docker), ended: docker.ended()}
+	if docker != nil {
+		plan.home = docker.home
+	}
 	for _, layer := range settings.layers {
 		plan.limits.tighten(layer.limits)
 	}
@@ -229,7 +234,10 @@ func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode policy: %w", err)
 	}
-	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings}
+	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings, Home: plan.home}
+	if !plan.ended.IsZero() {
+		request.EndedUnixMs = plan.ended.UnixMilli()
+	}
 	size := len(program)
 	for _, layer := range plan.layers {
 		size += len(layer.name) + len(layer.text)

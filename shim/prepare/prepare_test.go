@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -157,8 +158,9 @@ func TestSpec(t *testing.T) {
 func TestRequest(t *testing.T) {
 	in, _ := os.ReadFile("testdata/docker/in.json")
 	w := newWorld(t, string(in), map[string]string{
-		"src/actplane.yaml":                   good,
-		"containers/CONTAINER/config.v2.json": `{"ID":"CONTAINER","Name":"/agent","Config":{"Labels":{"dev.actplane.limits.capabilities.drop":"NET_RAW"}}}`,
+		"src/actplane.yaml": good,
+		"containers/CONTAINER/config.v2.json": `{"ID":"CONTAINER","Name":"/agent","Config":{"Labels":{"dev.actplane.limits.capabilities.drop":"NET_RAW"}},
+			"State":{"StartedAt":"2026-01-02T03:04:05.6Z","FinishedAt":"2026-01-02T03:05:00Z"}}`,
 	})
 	if err := w.prepare(t); err != nil {
 		t.Fatal(err)
@@ -166,6 +168,10 @@ func TestRequest(t *testing.T) {
 	request := w.engine.Prepared()[0]
 	if request.Id != id || request.Name != "agent" || request.Mode != "enforce" || len(request.Layers) != 1 {
 		t.Errorf("request %v", request)
+	}
+	if ended := time.UnixMilli(request.EndedUnixMs).UTC(); ended.Format(time.DateTime) != "2026-01-02 03:05:00" ||
+		request.Home != filepath.Join(w.root, "containers", id) {
+		t.Errorf("ended %s, home %q", ended, request.Home)
 	}
 	var program ir.Program
 	if err := json.Unmarshal(request.Program, &program); err != nil || program.Workspace != "/src" {
@@ -179,6 +185,25 @@ func TestRequest(t *testing.T) {
 		Capabilities: []bundle.CapabilityFilter{{Drop: []string{"CAP_NET_RAW"}}}}
 	if diff := cmp.Diff(want, record); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Docker writes the year 1 for what has not happened, and no end when the host went down.
+func TestEnded(t *testing.T) {
+	at := func(text string) time.Time { parsed, _ := time.Parse(time.RFC3339, text); return parsed }
+	for _, test := range []struct{ started, finished, want string }{
+		{"0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"},
+		{"2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z"},
+		{"2026-01-02T00:00:00Z", "0001-01-01T00:00:00Z", "2026-01-02T00:00:00Z"},
+	} {
+		file := &dockerFile{}
+		file.State.StartedAt, file.State.FinishedAt = at(test.started), at(test.finished)
+		if got := file.ended(); !got.Equal(at(test.want)) {
+			t.Errorf("%v: %s", test, got)
+		}
+	}
+	if !(*dockerFile)(nil).ended().IsZero() {
+		t.Error("without Docker, it has ended")
 	}
 }
 
@@ -262,6 +287,7 @@ func TestRefusals(t *testing.T) {
 		{"all capabilities", annotation("limits.capabilities.add", "ALL"), policy, "ALL cannot be added"},
 		{"host policy", plain, map[string]string{"etc/policy.d/a.yml": good}, "rename it"},
 		{"host configuration", plain, map[string]string{"etc/config.yaml": "runtime: runc"}, `unknown key "runtime"; did you mean "runtimes"?`},
+		{"host configuration", plain, map[string]string{"etc/config.yaml": "retention: 1s"}, `retention: 1s is not between`},
 		{"host's mode", plain, map[string]string{"etc/config.yaml": "mode: shadow"}, "not supported"},
 		{"own mount", mounted(`{"destination":"/run//actplane/","type":"bind","source":"/tmp"}`), policy, "mount of its own"},
 		{"mount below", mounted(`{"destination":"/run/x/../actplane/bin","type":"tmpfs"}`), policy, "mount of its own"},
@@ -359,7 +385,7 @@ func TestEngineRefuses(t *testing.T) {
 // for limits.
 func TestPolicyNotRequired(t *testing.T) {
 	config := strings.Replace(minimal, "ADD", `,"annotations":{"dev.actplane.limits.pids":"7"}`, 1)
-	w := newWorld(t, config, map[string]string{"etc/config.yaml": "require_policy: false\ndegraded: refuse\n"})
+	w := newWorld(t, config, map[string]string{"etc/config.yaml": "require_policy: false\ndegraded: refuse\nretention: 48h\n"})
 	if err := w.prepare(t); err != nil {
 		t.Fatal(err)
 	}

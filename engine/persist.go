@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
+)
+
+// stateSweepInterval is how often saved states are looked at.
+const stateSweepInterval = 10 * time.Second
+
+// earlierStarts gives what is kept of earlier starts of a container, nil for nothing.
+// One that is known to have run, and of which nothing is kept, has a state that is lost.
+func (e *Engine) earlierStarts(id string, ended time.Time) *state.Saved {
+	saved := e.states.Load(id)
+	if saved == nil && !ended.IsZero() && e.config.now().Sub(ended) < e.config.Retention {
+		return &state.Saved{ID: id, Lost: "it has run before, and nothing was saved of it"}
+	}
+	return saved
+}
+
+// restoredState is what the kernel side is to know of a container's earlier starts.
+type restoredState struct {
+	kernel   kernel.State
+	lost     string // why not all is known; files that are not listed then count as anything
+	warnings []string
+}
+
+// translate puts what was saved into the numbers of this start: of its policy's labels
+// and gates, and of its file systems.
+func (e *Engine) translate(s *scope, saved *state.Saved, filesystems []state.Filesystem) (restoredState, error) {
+	var out restoredState
+	img, err := e.tables(s)
+	if saved == nil || err != nil {
+		return out, err
+	}
+	kept, marks := kernel.Keeps(img.tables)
+	out.kernel.Fresh = saved.Gates(s.program)
+	files, missing := saved.Place(filesystems, e.boot)
+	if out.lost = saved.Lost; out.lost == "" {
+		out.lost = missing
+	}
+	if sentence := saved.Unkept(s.program, kept, marks); sentence != "" && saved.Lost == "" {
+		out.warnings = append(out.warnings, sentence)
+	}
+	copy(out.kernel.Image[:], saved.Image)
+	labels := saved.Translate(s.program)
+	for _, file := range files {
+		if out.lost == "" && labels(file.Labels)&kept == 0 && file.Flags == 0 && file.Kept == 0 {
+			continue // the policy does not ask for it any more
+		}
+		out.kernel.Files = append(out.kernel.Files, kernel.File{
+			ID:     kernel.FileID{Device: file.Device, Generation: file.Generation, Inode: file.Inode},
+			Labels: labels(file.Labels) & kept, Flags: file.Flags, Kept: file.Kept,
+		})
+	}
+	if len(out.kernel.Files) > kernel.MaxFiles {
+		out.kernel.Files, out.lost = nil, "there are more files than the engine holds for one container"
+	}
+	if out.lost != "" {
+		out.kernel.AssumedLabels, out.kernel.AssumedFlags = kept, kernel.FileUnknown
+	}
+	return out, nil
+}
+
+// filesystems are those of a container that is being created.
+func (e *Engine) filesystems(pid int, rootfs string) ([]state.Filesystem, error) {
+	container, err := e.config.host.Mounts(pid)
+	if err != nil {
+		return nil, err
+	}
+	host, err := e.config.host.Mounts(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	return state.Filesystems(container, host, rootfs)
+}
+
+// saveState keeps what the kernel knows of a container that has ended. When that
+// fails, it counts as lost at the next start: the note of this start stays.
+func (e *Engine) saveState(s *scope, total kernel.Stats) error {
+	r := s.now()
+	if r.Run == "" || r.Slot == nil {
+		return nil
+	}
+	now, err := e.config.Kernel.State(*r.Slot)
+	if err != nil {
+		return fmt.Errorf("read the container's state: %w", err)
+	}
+	saved := &state.Saved{
+		ID: r.ID, Name: r.Name, Run: r.Run, Saved: e.config.now(), Boot: e.boot, Home: r.Home, Lost: r.Lost,
+		Labels: state.Labels(s.program), Kept: r.Kept, Marks: r.Marks, Sequence: s.events.Last(),
+		Counters: state.Counters{Denied: total.Denied, Notified: total.Notified, Lost: total.Lost, Starved: total.Starved},
+	}
+	saved.Image = now.Image[:]
+	for _, gate := range now.Fresh {
+		if gate < len(s.program.Gates) {
+			saved.Open = append(saved.Open, state.Key(s.program.Gates[gate]))
+		}
+	}
+	host, err := e.config.host.Mounts(os.Getpid())
+	if err != nil {
+		return err
+	}
+	placed := make([]state.Placed, 0, len(now.Files))
+	for _, file := range now.Files {
+		placed = append(placed, state.Placed{Device: file.ID.Device, File: state.File{
+			Generation: file.ID.Generation, Inode: file.ID.Inode, Labels: file.Labels, Flags: file.Flags, Kept: file.Kept,
+		}})
+	}
+	var missed bool
+	if saved.Filesystems, saved.Files, missed, err = state.Sort(placed, r.Filesystems, host); err != nil {
+		return err
+	}
+	switch {
+	case saved.Lost != "":
+	case now.AssumedFlags != 0:
+		saved.Lost = "it had more labelled files than the engine holds"
+	case missed:
+		saved.Lost = "it had labelled files on a file system that was mounted while it ran"
+	}
+	return e.states.Save(saved)
+}
+
+// lostSentence says what it means that not all is known of a container's past.
+func lostSentence(id, why string) string {
+	return fmt.Sprintf("what was done to files before is not all known (%s): those of which nothing is known count as modified and as carrying "+
+		"every label, until \"actplane state reset %s\" says that they do not", why, shortID(id))
+}
+
+func shortID(id string) string {
+	if len(id) == 64 {
+		return id[:12]
+	}
+	return id
+}
+
+// newRun names a start of a container.
+func newRun() string { return rand.Text() }
+
+// bootID names the host's boot.
+func bootID() string {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// sweepStates forgets saved states whose time is up, now and then.
+func (e *Engine) sweepStates() {
+	now := e.config.now()
+	if now.Sub(e.statesSwept) < stateSweepInterval {
+		return
+	}
+	e.statesSwept = now
+	if err := e.states.Sweep(func(id string) bool { return e.scope(id) != nil }); err != nil {
+		e.log.WithError(err).Warn("sweep saved states")
+	}
+}
+
+// savedStates lists what is kept of containers that do not run.
+func (e *Engine) savedStates() (*api.StatesResponse, error) {
+	list, err := e.states.List()
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	response := &api.StatesResponse{}
+	for _, entry := range list {
+		if e.scope(entry.ID) != nil {
+			continue
+		}
+		response.States = append(response.States, &api.SavedState{
+			Id: entry.ID, Name: entry.Name, SavedUnixMs: entry.Saved.Saved.UnixMilli(), ExpiresUnixMs: entry.Expires.UnixMilli(),
+			Files: uint64(len(entry.Files)), Gates: uint64(len(entry.Open)), Size: uint64(entry.Size), Lost: entry.Lost,
+		})
+	}
+	return response, nil
+}
+
+// reset makes a container forget its past.
+func (e *Engine) reset(word string) (*api.ResetResponse, error) {
+	if word == "" {
+		return nil, status.Error(codes.InvalidArgument, "name a container")
+	}
+	id, err := e.findAny(word)
+	if err != nil {
+		return nil, err
+	}
+	defer e.ids.lock(id)()
+	s := e.scope(id)
+	if s == nil {
+		if err := e.states.Reset(id); err != nil {
+			return nil, status.Error(codes.NotFound, err.Error())
+		}
+		e.log.WithField("scope", id).Warn("saved state reset by an operator")
+		return &api.ResetResponse{Id: id}, nil
+	}
+	r := s.now()
+	if r.Slot == nil {
+		return nil, status.Errorf(codes.FailedPrecondition, "the policy of %q is not in force; try again", id)
+	}
+	if err := e.config.Kernel.Forget(*r.Slot); err != nil {
+		return nil, status.Errorf(codes.Internal, "reset %q: %v", id, err)
+	}
+	if err := s.change(func(r *record) { r.Lost = "" }); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	e.log.WithFields(s.fields()).Warn("state reset by an operator")
+	return &api.ResetResponse{Id: id, Running: true}, nil
+}
+
+// findAny finds a container that runs or of which a state is saved, by its id, a
+// unique beginning of it, or its name.
+func (e *Engine) findAny(word string) (string, error) {
+	list, err := e.states.List()
+	if err != nil {
+		return "", status.Error(codes.Internal, err.Error())
+	}
+	names := map[string]string{}
+	for _, entry := range list {
+		names[entry.ID] = entry.Name
+	}
+	for _, s := range e.live() {
+		names[s.id] = s.now().Name
+	}
+	matchers := []func(id string) bool{
+		func(id string) bool { return id == word },
+		func(id string) bool { return names[id] == word },
+		func(id string) bool { return strings.HasPrefix(id, word) },
+	}
+	for _, matches := range matchers {
+		var found []string
+		for id := range names {
+			if matches(id) {
+				found = append(found, id)
+			}
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		if len(found) > 1 {
+			slices.Sort(found)
+			return "", status.Errorf(codes.InvalidArgument, "%q fits %d containers: %s", word, len(found), strings.Join(found, ", "))
+		}
+	}
+	return "", status.Errorf(codes.NotFound, "no container is %q; \"actplane ps\" and \"actplane state ls\" list them", word)
+}
+
+// stateDirectory is where states are saved for a run directory, unless the
+// configuration says.
+func stateDirectory(config Config) string {
+	if config.StateDirectory != "" {
+		return config.StateDirectory
+	}
+	if config.Directory == api.Directory {
+		return state.Directory
+	}
+	return filepath.Join(config.Directory, "states")
+}
