@@ -14,6 +14,19 @@
 #define X86_COMPAT_EXECVE 11
 #define X86_COMPAT_EXECVEAT 358
 
+/* lasting_id names a file as the next start of the container will, too: by the UUID of
+ * its file system, since the numbers of overlays are new each time. */
+static __always_inline struct file_id lasting_id(struct inode *inode)
+{
+	struct file_id id = file_id(inode);
+	u64 uuid[2] = {};
+	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
+
+	bpf_core_read(uuid, sizeof(uuid), &sb->s_uuid);
+	id.dev = uuid[0] ^ uuid[0] >> 32 ^ uuid[1] ^ uuid[1] >> 32;
+	return id;
+}
+
 #define ROTATE(x, bits) ((x) << (bits) | (x) >> (64 - (bits)))
 
 static __always_inline void sip_round(struct sip *sip)
@@ -324,7 +337,7 @@ static __always_inline void note_program(struct act *act, struct exec_level *lev
 		level->object[1] = thread->ask.object[1];
 	}
 	if (!act->level) {
-		struct file_id id = file_id(inode);
+		struct file_id id = lasting_id(inode);
 
 		thread->ask.script[0] = id.ino;
 		thread->ask.script[1] = (u64)id.dev << 32 | id.generation;
@@ -366,7 +379,7 @@ static __always_inline void add_subject(struct act *act, struct thread *thread, 
 		thread->ask.who = (u64)BPF_CORE_READ(task, cred, euid.val) << 32 |
 				  BPF_CORE_READ(task, cred, uid.val);
 	s->who = thread->ask.who;
-	s->directory = file_id(BPF_CORE_READ(task, fs, pwd.dentry, d_inode));
+	s->directory = lasting_id(BPF_CORE_READ(task, fs, pwd.dentry, d_inode));
 }
 
 /* begin_summed fills in the part that descriptors and connections have, too. */
@@ -387,7 +400,7 @@ __noinline int begin_summed(struct act *act, u32 op, u32 rule)
 	s->beside = act->beside;
 	file = act->inode ?: act->parent;
 	if (file)
-		s->file = file_id((void *)file);
+		s->file = lasting_id((void *)file);
 	return 1;
 }
 
@@ -438,7 +451,7 @@ static __always_inline void add_name(struct thread *thread, struct dentry *dentr
 	long size;
 
 	__builtin_memset(thread->key, 0, sizeof(thread->key));
-	*(struct file_id *)thread->key = file_id(BPF_CORE_READ(dentry, d_parent, d_inode));
+	*(struct file_id *)thread->key = lasting_id(BPF_CORE_READ(dentry, d_parent, d_inode));
 	sip_key(0, 0);
 	__builtin_memset(thread->key, 0, sizeof(thread->key));
 	size = bpf_probe_read_kernel_str(thread->key, ARG_PIECE,

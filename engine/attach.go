@@ -186,6 +186,9 @@ func (e *Engine) install(ctx context.Context, s *scope, to target, rootfs string
 	if err != nil {
 		return err
 	}
+	if err := e.restoreAnswers(s, slot, past.saved); err != nil {
+		return err
+	}
 	if err := e.exempt(s, slot, s.socketPath()); err != nil {
 		return err
 	}

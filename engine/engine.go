@@ -12,6 +12,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,7 +150,7 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	var err error
-	if e.states, err = state.Open(stateDirectory(config), config.Retention, config.now); err != nil {
+	if e.states, err = state.Open(cmp.Or(config.StateDirectory, StateDirectory(config.Directory)), config.Retention, config.now); err != nil {
 		e.Close()
 		return nil, err
 	}

@@ -3,7 +3,10 @@
 package engine
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,17 +35,65 @@ func (e *Engine) earlierStarts(id string, ended time.Time) *state.Saved {
 	return saved
 }
 
+// answersInForce are the requests whose answers the next start is to know.
+func (s *scope) answersInForce(now time.Time) ([]byte, error) {
+	var kept []request
+	for _, r := range s.requests.list() {
+		if r.Answer.inForce(now) && (r.Answer.Count == 0 || r.Answer.Used < uint64(r.Answer.Count)) {
+			kept = append(kept, r)
+		}
+	}
+	if kept == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return nil, fmt.Errorf("encode answers: %w", err)
+	}
+	return text, nil
+}
+
+// restoreAnswers puts what people said in earlier starts into force again. They are about
+// the rules of one policy: under another one people are asked anew.
+func (e *Engine) restoreAnswers(s *scope, slot kernel.Slot, saved *state.Saved) error {
+	if saved == nil || saved.Answers == nil {
+		return nil
+	}
+	if sum := sha256.Sum256(s.now().Program); !bytes.Equal(sum[:], saved.Program) {
+		return nil
+	}
+	var kept []*request
+	if err := json.Unmarshal(saved.Answers, &kept); err != nil {
+		return fmt.Errorf("restore answers: %w", err)
+	}
+	now := e.config.now()
+	kept = slices.DeleteFunc(kept, func(r *request) bool { return !r.Answer.inForce(now) })
+	for _, r := range kept {
+		a := kernel.Answer{Denied: r.Answer.Denied, Timed: r.Answer.Count == 0}
+		if r.Answer.Count > 0 {
+			a.Count = r.Answer.Count - uint32(r.Answer.Used)
+		} else if !r.Answer.Lifetime {
+			a.For = r.Answer.Until.Sub(now)
+		}
+		if err := e.config.Kernel.SetAnswer(slot, r.Key, a); err != nil {
+			return fmt.Errorf("restore answers: %w", err)
+		}
+	}
+	return s.requests.change(now, func() { s.requests.all = kept })
+}
+
 // restoredState is what the kernel side is to know of a container's earlier starts.
 type restoredState struct {
 	kernel   kernel.State
-	lost     string // why not all is known; files that are not listed then count as anything
+	saved    *state.Saved // nil: there were none
+	lost     string       // why not all is known; files that are not listed then count as anything
 	warnings []string
 }
 
 // translate puts what was saved into the numbers of this start: of its policy's labels
 // and gates, and of its file systems.
 func (e *Engine) translate(s *scope, saved *state.Saved, filesystems []state.Filesystem) (restoredState, error) {
-	var out restoredState
+	out := restoredState{saved: saved}
 	img, err := e.tables(s)
 	if saved == nil || err != nil {
 		return out, err
@@ -106,6 +157,11 @@ func (e *Engine) saveState(s *scope, total kernel.Stats) error {
 		Counters: state.Counters{Denied: total.Denied, Notified: total.Notified, Lost: total.Lost, Starved: total.Starved},
 	}
 	saved.Image = now.Image[:]
+	if saved.Answers, err = s.answersInForce(e.config.now()); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(r.Program)
+	saved.Program = sum[:]
 	for _, gate := range now.Fresh {
 		if gate < len(s.program.Gates) {
 			saved.Open = append(saved.Open, state.Key(s.program.Gates[gate]))
@@ -260,14 +316,11 @@ func (e *Engine) findAny(word string) (string, error) {
 	return "", status.Errorf(codes.NotFound, "no container is %q; \"actplane ps\" and \"actplane state ls\" list them", word)
 }
 
-// stateDirectory is where states are saved for a run directory, unless the
-// configuration says.
-func stateDirectory(config Config) string {
-	if config.StateDirectory != "" {
-		return config.StateDirectory
-	}
-	if config.Directory == api.Directory {
+// StateDirectory is where states are saved for a run directory, where nothing else is
+// said.
+func StateDirectory(runDirectory string) string {
+	if runDirectory == api.Directory {
 		return state.Directory
 	}
-	return filepath.Join(config.Directory, "states")
+	return filepath.Join(runDirectory, "states")
 }

@@ -3,7 +3,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -201,5 +203,55 @@ func TestRanBefore(t *testing.T) {
 		if got := m.installed(*e.scope(id).now().Slot); got.AssumedFlags != test.assumed {
 			t.Errorf("%v ago: %+v", test.ago, got)
 		}
+	}
+}
+
+// What people have answered holds after a restart, but for a grant that is used up, and
+// not for another policy.
+func TestAnswersOfContainer(t *testing.T) {
+	m := newMachine(t)
+	e, client, stop := m.start()
+	m.begin(e, client, "c", 100)
+	s := e.scope("c")
+	add := func(key uint64, a answer) {
+		err := s.requests.change(m.now(), func() {
+			s.requests.all = append(s.requests.all, &request{ID: string(rune('a' + key)), State: requestGranted, Key: kernel.AskKey{key}, Answer: &a})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, answer{Denied: true, Lifetime: true, Because: "no"})
+	add(2, answer{Count: 3, Used: 1})
+	add(3, answer{Count: 1, Used: 1})
+	add(4, answer{Until: m.now().Add(time.Hour)})
+	add(5, answer{Until: m.now().Add(time.Minute)})
+	m.exit("c", 100)
+	closeScope(t, client, "c")
+	stop()
+	m.boot()
+	m.advance(2 * time.Minute)
+	e, client, _ = m.start()
+	slot := m.begin(e, client, "c", 200)
+	want := map[kernel.AskKey]kernel.Answer{
+		{1}: {Denied: true, Timed: true}, {2}: {Count: 2}, {4}: {Timed: true, For: 58 * time.Minute},
+	}
+	if got, _ := m.kernel.Answers(slot); !maps.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if list := e.scope("c").requests.list(); len(list) != 3 || list[0].Answer.Because != "no" {
+		t.Errorf("%+v", list)
+	}
+	m.exit("c", 200)
+	_, err := client.Prepare(context.Background(), &api.PrepareRequest{
+		Id: "c", Program: bytes.Replace(testProgram(t), []byte("ask first"), []byte("ask last"), 1), Mode: "enforce",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.container("c", 300)
+	m.attach(client, "c", 300)
+	if got, _ := m.kernel.Answers(*e.scope("c").now().Slot); len(got) != 0 {
+		t.Errorf("under another policy: %+v", got)
 	}
 }

@@ -71,10 +71,15 @@ struct qstr {
 
 struct mount;
 
+typedef struct {
+	u8 b[16];
+} uuid_t;
+
 struct super_block {
 	u32 s_dev;
 	unsigned long s_flags;
 	unsigned long s_magic;
+	uuid_t s_uuid;
 	struct list_head s_mounts;
 };
 

@@ -87,8 +87,14 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
+	if o.stateDir == "" {
+		o.stateDir = engine.StateDirectory(o.runDir)
+	}
+	if err := state.MakeDirectory(o.stateDir); err != nil {
+		return err
+	}
 	enforcer, err := kernel.Open(kernel.Config{
-		PinDir: o.pinDir, RunDir: o.runDir, AllowDegraded: config.Degraded == "allow", Linger: linger,
+		PinDir: o.pinDir, RunDir: o.runDir, StateDir: o.stateDir, AllowDegraded: config.Degraded == "allow", Linger: linger,
 	})
 	if err != nil {
 		lock.Close()

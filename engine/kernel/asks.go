@@ -38,7 +38,7 @@ const (
 )
 
 // AskKey names an operation under a rule, with all that a grant binds: a keyed hash,
-// the same for the same operation as long as the key in the run directory is.
+// the same for the same operation as long as the key in the state directory is.
 type AskKey [2]uint64
 
 // Request is an operation that waits for a person's answer.
@@ -206,17 +206,17 @@ func (k *Kernel) dropAsks(slot Slot) error {
 	return errors.Join(append(errs, k.maps["requests_count"].Put(slot.Index, uint32(0)))...)
 }
 
-// secret is the key of all AskKeys: 16 bytes in the run directory, so that answers can
-// outlive what is pinned.
+// secret is the key of all AskKeys: 16 bytes in the state directory, so that answers
+// outlive what is pinned, and a boot.
 func (k *Kernel) secret() (secret [2]uint64, err error) {
-	path := filepath.Join(k.config.RunDir, "ask.key")
+	path := filepath.Join(k.config.StateDir, "ask.key")
 	text, err := os.ReadFile(path)
 	if err == nil && len(text) == 16 {
 		return [2]uint64{binary.NativeEndian.Uint64(text), binary.NativeEndian.Uint64(text[8:])}, nil
 	}
 	text = make([]byte, 16)
 	_, _ = rand.Read(text) // never fails
-	if err := atomicfile.Fill(path, atomicfile.Options{Mode: 0o600}, func(w io.Writer) error {
+	if err := atomicfile.Fill(path, atomicfile.Options{Mode: 0o600, Sync: true}, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	}); err != nil {

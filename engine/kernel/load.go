@@ -27,6 +27,9 @@ const DefaultPinDir = "/sys/fs/bpf/actplane"
 type Config struct {
 	PinDir string // in a bpf file system; "" is DefaultPinDir
 	RunDir string // for the self-test's files; "" is /run/actplane
+	// StateDir is for what outlives a boot: the key that names what was answered. ""
+	// is RunDir.
+	StateDir string
 	// AllowDegraded uses the fmod_ret tier also where the kernel skips some of its
 	// programs; Problems tells.
 	AllowDegraded bool
@@ -85,6 +88,9 @@ func openTier(config Config, tier Tier) (*Kernel, error) {
 	}
 	if config.RunDir == "" {
 		config.RunDir = "/run/actplane"
+	}
+	if config.StateDir == "" {
+		config.StateDir = config.RunDir
 	}
 	spec, err := bpf.LoadEnforcer()
 	if err != nil {

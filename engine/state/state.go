@@ -53,6 +53,8 @@ type Saved struct {
 	Marks  bool // whether files were marked as modified or named
 	// Open are the gates that were open, by Key.
 	Open []string
+	// Program is the hash of the policy that Answers are about.
+	Program []byte
 	// Image is the hash of the compiled policy that Files' Kept are of.
 	Image       []byte
 	Filesystems []Filesystem

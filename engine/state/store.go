@@ -46,13 +46,22 @@ type glimpse struct {
 	saved time.Time
 }
 
+// MakeDirectory makes a directory of saved states, for root alone.
+func MakeDirectory(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("make the directory of saved states: %w", err)
+	}
+	return nil
+}
+
 // Open makes the directory, for root alone. now is the clock.
 func Open(dir string, retention time.Duration, now func() time.Time) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of saved states: %w", err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of saved states: %w", err)
+	if err := MakeDirectory(dir); err != nil {
+		return nil, err
 	}
 	if err := atomicfile.RemoveLeftovers(dir); err != nil {
 		return nil, fmt.Errorf("clean the directory of saved states: %w", err)
@@ -90,7 +99,8 @@ func (s *Store) load(id string) *Saved {
 		lost.Lost = "its saved state is spoilt: " + err.Error()
 	}
 	if err == nil { // of an earlier start: what does not depend on files goes on
-		lost.Name, lost.Home, lost.Counters, lost.Sequence, lost.Answers = saved.Name, saved.Home, saved.Counters, saved.Sequence, saved.Answers
+		// Answers do not: who knows what has used them up.
+		lost.Name, lost.Home, lost.Counters, lost.Sequence = saved.Name, saved.Home, saved.Counters, saved.Sequence
 	}
 	return lost
 }
