@@ -98,7 +98,7 @@ func plainActor(t *testing.T, dir string) *actor {
 	return b.actor()
 }
 
-// samples is of how many measurements the median is told.
+// samples is of how many measurements the median is told, after as many that warm up.
 const samples = 21
 
 // measure is the actor's step: it prints the median of what an operation takes.
@@ -111,7 +111,7 @@ func measure(op string) error {
 	}
 	defer done()
 	var took []int
-	for range samples {
+	for range 2 * samples {
 		start := time.Now()
 		for range rounds {
 			if err := once(); err != nil {
@@ -120,6 +120,7 @@ func measure(op string) error {
 		}
 		took = append(took, int(time.Since(start).Nanoseconds())/rounds)
 	}
+	took = took[samples:]
 	slices.Sort(took)
 	return errors.New(strconv.Itoa(took[samples/2])) // an actor answers with the text of an error
 }
