@@ -162,10 +162,25 @@ func (p *page) outcomes(g *replayGroup, several bool) {
 			text = a.Effect.String() + ": " + a.Why
 		}
 		if i > 0 {
-			mark, text = "       or, ", "if "+strings.Join(a.When, " and ")+": "+text
+			mark, text = "       or, ", ways(a)+": "+text
 		}
 		p.hanging(mark, "%s", text)
 	}
+}
+
+// maxWays bounds how many ways to an answer are shown.
+const maxWays = 8
+
+// ways says what must hold for an answer of what is not recorded.
+func ways(a *replay.Answer) string {
+	text := "if " + strings.Join(a.When, " and ")
+	for i, way := range a.Or {
+		if i+1 == maxWays && len(a.Or) > maxWays {
+			return fmt.Sprintf("%s, or in one of %d other ways (--format json has all)", text, len(a.Or)-i)
+		}
+		text += ", or if " + strings.Join(way, " and ")
+	}
+	return text
 }
 
 // decided says what was decided, by which statement.

@@ -45,7 +45,8 @@ type replayChange struct {
 // replayAnswer is a decision with what must hold for it of what is not recorded.
 type replayAnswer struct {
 	decisionLine
-	When []string `json:"when"`
+	When []string   `json:"when"`
+	Or   [][]string `json:"or"` // other lists like When
 }
 
 func (r *replayer) report(log string, policies []string) *replayReport {
@@ -66,7 +67,7 @@ func (r *replayer) report(log string, policies []string) *replayReport {
 		change.Why = g.outcome.Why
 		for i := range g.outcome.Answers {
 			a := &g.outcome.Answers[i]
-			change.Now = append(change.Now, replayAnswer{newDecisionLine(&a.Decision), append([]string{}, a.When...)})
+			change.Now = append(change.Now, replayAnswer{newDecisionLine(&a.Decision), append([]string{}, a.When...), append([][]string{}, a.Or...)})
 		}
 		out.Changes = append(out.Changes, change)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -33,6 +34,28 @@ func (c *comparison) beside() (out []string) {
 	changed("Capabilities", capabilities(a.Capabilities), capabilities(b.Capabilities))
 	changed("no_new_privileges", fmt.Sprint(a.NoNewPrivileges), fmt.Sprint(b.NoNewPrivileges))
 	changed("feedback.stderr", fmt.Sprint(before.Feedback.Stderr), fmt.Sprint(after.Feedback.Stderr))
+	return append(out, c.protected()...)
+}
+
+// protected says where clauses stand in for `protect`, or the reverse: what is decided
+// about a path is the same then, and files have several.
+func (c *comparison) protected() (out []string) {
+	var told [2]bool
+	for _, p := range c.walks[dfa.Path].places {
+		var is [2]bool
+		for side := range is {
+			is[side] = slices.ContainsFunc(rowsOf(c.sides[side].Image, p.rows[side]), func(r *dfa.Row) bool { return len(r.Protects) > 0 })
+		}
+		if is[0] == is[1] || told[0] && is[0] || told[1] && is[1] || !c.problem(&question{op: ir.Write, place: p}).same() {
+			continue
+		}
+		words := "is, and was not"
+		if is[0] {
+			words = "was, and now is not"
+		}
+		told[0], told[1] = told[0] || is[0], told[1] || is[1]
+		out = append(out, fmt.Sprintf("What `protect` keeps under whatever name it has, hard links from before too, and clauses only under the names in them: %s %s.", p.object(false), words))
+	}
 	return out
 }
 

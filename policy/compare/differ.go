@@ -13,6 +13,9 @@ import (
 
 // ask looks for differences at a place.
 func (c *comparison) ask(q *question) {
+	if q.op == ir.Unlink && c.asWritten(q) {
+		return
+	}
 	c.askOnce(q)
 	if !q.cleared && q.manner == plainly && q.op != ir.Exec {
 		for side := range c.sides {
@@ -24,6 +27,14 @@ func (c *comparison) ask(q *question) {
 			}
 		}
 	}
+}
+
+// asWritten tells whether both policies decide an unlink as the write that it is: there
+// is nothing to add to what differs of that.
+func (c *comparison) asWritten(q *question) bool {
+	write := *q
+	write.op = ir.Write
+	return c.problem(q).key() == c.problem(&write).key()
 }
 
 func (c *comparison) askOnce(q *question) {

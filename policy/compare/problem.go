@@ -130,7 +130,7 @@ func (c *comparison) verdicts(side int, q *question) (v verdicts) {
 	var allows []uint16
 	taken := map[uint16]bool{}
 	for _, r := range called {
-		for _, i := range r.Clauses[q.op] {
+		for _, i := range slices.Concat(eachOf(q.op, r.Clauses[:])...) {
 			if x := &img.Clauses[i]; !taken[i] && (q.manner != mapped || x.Effect >= ir.Ask && !x.Any) {
 				if p, ok := c.predicate(side, x, q, brought, targets); ok {
 					v.clauses = append(v.clauses, p)
@@ -140,7 +140,7 @@ func (c *comparison) verdicts(side int, q *question) (v verdicts) {
 		}
 	}
 	for _, r := range rows {
-		allows = append(allows, r.Allows[q.op]...)
+		allows = append(allows, slices.Concat(eachOf(q.op, r.Allows[:])...)...)
 		for _, i := range r.Protects {
 			x := &img.Protects[i]
 			if p, ok := c.predicate(side, &dfa.Clause{Clause: -1, Effect: ir.Block, All: x.All, None: x.None, Arg: -1, Target: -1}, q, brought, 0); ok && changes(q.op) {
@@ -159,6 +159,29 @@ func rowsOf(img *dfa.Image, numbers []uint16) (out []*dfa.Row) {
 		out = append(out, &img.Rows[r])
 	}
 	return out
+}
+
+// events are those that an operation consists of, as model.Query has it: no name goes
+// away without being written.
+func events(op ir.Op) []ir.Op {
+	if op == ir.Unlink {
+		return []ir.Op{ir.Write, ir.Unlink}
+	}
+	return []ir.Op{op}
+}
+
+// eachOf picks what a row has of the events of an operation.
+func eachOf[T any](op ir.Op, list []T) (out []T) {
+	for _, e := range events(op) {
+		out = append(out, list[e])
+	}
+	return out
+}
+
+// governs tells whether what is said of one operation is about another, or about one
+// of its events.
+func governs(by, op ir.Op) bool {
+	return slices.ContainsFunc(events(op), func(e ir.Op) bool { return ir.Governs(by, e) })
 }
 
 func changes(op ir.Op) bool { return op == ir.Write || op == ir.Append || op == ir.Unlink }
@@ -272,7 +295,7 @@ func contradicts(list []literal) bool {
 func (c *comparison) defaults(side int, q *question, allows []uint16, brought, targets uint64) (out []unlifted) {
 	img := c.sides[side].Image
 	for bit, d := range img.Defaults {
-		if d.Effect == ir.Allow || !ir.Governs(d.Op, q.op) {
+		if d.Effect == ir.Allow || !governs(d.Op, q.op) {
 			continue
 		}
 		u := unlifted{predicate: predicate{
@@ -338,7 +361,7 @@ func aboutDevice(p *ir.Program, op ir.Op, name string) (*ir.Program, []int) {
 	some.Clauses = nil
 	var numbers []int
 	for i, x := range p.Clauses {
-		if ir.Governs(x.Op, op) && (strings.Contains(x.Pattern.Text, name) || strings.Contains(x.Pattern.Text, `\`)) {
+		if governs(x.Op, op) && (strings.Contains(x.Pattern.Text, name) || strings.Contains(x.Pattern.Text, `\`)) {
 			some.Clauses, numbers = append(some.Clauses, x), append(numbers, i)
 		}
 	}

@@ -19,6 +19,8 @@ import (
 const (
 	subject = "agent"
 	helper  = "helper"
+	// visitor comes from outside, so that no rule is about what it opens.
+	visitor = "visitor"
 )
 
 // shown gives a finding its example: a trace that comes to it from the beginning, or
@@ -32,11 +34,14 @@ func (c *comparison) shown(f *finding) Difference {
 	if f.question.manner == unresolved {
 		d.Note = "of a file whose path cannot be resolved, or is too long"
 	} else {
-		for _, steps := range c.histories(f) {
-			if decided, ok := c.leads(slices.Concat(steps, last), f); ok {
-				d.Old, d.New = decided[0], decided[1]
-				d.Trace = written(slices.Concat(steps, last))
-				return d
+		histories := c.histories(f)
+		for _, end := range [][][]string{last, f.question.received()} {
+			for _, steps := range histories {
+				if decided, ok := c.leads(slices.Concat(steps, end), f); ok && end != nil {
+					d.Old, d.New = decided[0], decided[1]
+					d.Trace = written(slices.Concat(steps, end))
+					return d
+				}
 			}
 		}
 		d.Note = "as an event by itself, and not with the others that the step consists of"
@@ -75,6 +80,26 @@ func (q *question) steps(argv []string) [][]string {
 		return append(out, []string{subject, "mapexec", where})
 	}
 	return append(out, slices.Concat([]string{subject, op, where}, argv))
+}
+
+// received are steps in which the event happens alone, where opening the file by its
+// path is an event that policies decide as well: through a descriptor that came from
+// elsewhere. nil if it has none.
+func (q *question) received() [][]string {
+	mode, op := "", ""
+	switch q.op {
+	case ir.Read:
+		mode, op = "r", "fdread"
+	case ir.Write:
+		mode, op = "w", "fdwrite"
+	case ir.Append:
+		mode, op = "a", "fdwrite"
+	default:
+		return nil
+	}
+	return [][]string{
+		{visitor, "enter"}, {visitor, "fdopen", "file", mode, q.object()}, {visitor, "fdpass", "file", subject}, {subject, op, "file"},
+	}
 }
 
 // leads tells whether steps make sense under both policies, are not refused before the
@@ -157,11 +182,22 @@ func (c *comparison) histories(f *finding) [][][]string {
 		rest = append(rest, step...)
 	}
 	gates = append(gates, c.spoils(f.answer.state)...)
+	lineages, labels, gates = once(lineages), once(labels), once(gates)
 	return [][][]string{
 		slices.Concat(lineages, labels, gates, rest),
 		slices.Concat(rest, gates, lineages, labels),
 		slices.Concat(rest, gates, labels, lineages),
 	}
+}
+
+// once leaves out steps that are there already: one can bring about several things.
+func once(steps [][]string) (out [][]string) {
+	for _, s := range steps {
+		if !slices.ContainsFunc(out, func(x []string) bool { return slices.Equal(x, s) }) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // sortedAtoms lists what holds of a state.

@@ -10,7 +10,8 @@ import (
 
 // Query is one event by itself, in a state that is supposed and did not come about:
 // what a record or the comparison of two policies asks. Where a step consists of
-// several events, each is a query of its own.
+// several events, each is a query of its own, but for an unlink: no name goes away
+// without being written, so that both are asked at once.
 type Query struct {
 	Op     ir.Op
 	Object string // an absolute path, links resolved, or an endpoint as steps name it
@@ -44,6 +45,11 @@ func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
 		return t, err
 	}
 	o := &operation{subject: subject, exec: q.Op == ir.Exec, events: []*event{e}}
+	if q.Op == ir.Unlink {
+		written := *e
+		written.op, written.text = ir.Write, ""
+		o.events = []*event{&written, e}
+	}
 	if e.exempt() {
 		o.events = nil
 	}

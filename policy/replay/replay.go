@@ -65,6 +65,8 @@ type Outcome struct {
 type Answer struct {
 	model.Decision
 	When []string // phrases; none for the first answer
+	// Or are the other ways in which it comes about: lists like When, none within another.
+	Or [][]string
 }
 
 // maxFacts bounds what is tried: 2 to the power of it states. The others are bounds, in
@@ -154,14 +156,8 @@ type question struct {
 	told    *told
 }
 
-// fact is something that a record does not tell and a decision depends on.
-type fact struct {
-	phrase string
-	set    func(q *model.Query)
-}
-
-// answers asks in every state, and keeps of each effect the answer that needs the fewest
-// facts.
+// answers asks in every state that there can be, and keeps for each effect the fewest
+// facts that lead to it.
 func (q *question) answers() ([]Answer, error) {
 	queries, err := q.queries()
 	if err != nil {
@@ -176,7 +172,11 @@ func (q *question) answers() ([]Answer, error) {
 		if len(facts) > maxFacts {
 			return nil, fmt.Errorf("it depends on more than %d things that are not recorded", maxFacts)
 		}
-		for set := range 1 << len(facts) {
+		implied := implied(facts)
+		for set := range uint(1) << len(facts) {
+			if !possible(implied, set) {
+				continue
+			}
 			query := *x.query
 			when := slices.Clone(x.when)
 			for i, f := range facts {
@@ -189,7 +189,7 @@ func (q *question) answers() ([]Answer, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = keep(out, Answer{t.Decision, when})
+			out = keep(out, Answer{Decision: t.Decision, When: when})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Answer) int {
@@ -198,14 +198,24 @@ func (q *question) answers() ([]Answer, error) {
 	return out, nil
 }
 
+// keep adds an answer, or to one of the same effect the way to it, unless fewer facts
+// lead there. Those that have all facts of another way come after it.
 func keep(list []Answer, a Answer) []Answer {
 	i := slices.IndexFunc(list, func(x Answer) bool { return x.Effect == a.Effect })
-	switch {
-	case i < 0:
+	if i < 0 {
 		return append(list, a)
-	case len(a.When) < len(list[i].When):
-		list[i] = a
 	}
+	known := &list[i]
+	for _, way := range append([][]string{known.When}, known.Or...) {
+		if !slices.ContainsFunc(way, func(phrase string) bool { return !slices.Contains(a.When, phrase) }) {
+			return list
+		}
+	}
+	if len(a.When) < len(known.When) {
+		known.Decision, known.When, a.When = a.Decision, a.When, known.When
+	}
+	known.Or = append(known.Or, a.When)
+	slices.SortStableFunc(known.Or, func(x, y []string) int { return len(x) - len(y) })
 	return list
 }
 
@@ -326,52 +336,4 @@ func (q *question) open(x *model.Query) (*ir.Program, []fact, error) {
 	}
 	facts := q.facts(labels&^t.Brings, lineages, gates, modified && !x.Unresolved)
 	return &some, append(facts, q.cleared(labels&t.Brings)...), nil
-}
-
-// cleared are the facts on labels that the operation would bring, were it not for the
-// program which clears them and runs.
-func (q *question) cleared(labels uint64) (out []fact) {
-	if q.op == ir.Exec { // it ends that program
-		return nil
-	}
-	for _, t := range q.program.Transforms {
-		if bit := uint64(1) << t.Label; !t.Endorse && labels&bit != 0 {
-			labels &^= bit
-			out = append(out, fact{"the process runs what `" + t.Text + "` names", func(x *model.Query) { x.Cleared |= bit }})
-		}
-	}
-	return out
-}
-
-func tested(terms []ir.Term) (labels uint64) {
-	for _, t := range terms {
-		if t.All&t.None == 0 {
-			labels |= t.All | t.None
-		}
-	}
-	return labels
-}
-
-// facts puts into words what the record does not tell.
-func (q *question) facts(labels, lineages, gates uint64, modified bool) (out []fact) {
-	carried := q.carried()
-	for i, l := range q.program.Labels {
-		if bit := uint64(1) << i; labels&bit != 0 && carried&bit == 0 && !q.told.labels[l.Name] {
-			out = append(out, fact{"the process carries " + l.Name, func(x *model.Query) { x.Labels |= bit }})
-		}
-	}
-	for i, l := range q.program.Lineages {
-		if bit := uint64(1) << i; lineages&bit != 0 && !q.told.lineages[l.Text] {
-			out = append(out, fact{"it or an ancestor has run " + l.String(), func(x *model.Query) { x.Lineage |= bit }})
-		}
-	}
-	for i, g := range q.program.Gates {
-		if bit := uint64(1) << i; gates&bit != 0 && !q.told.gates[g.Text] {
-			out = append(out, fact{"`" + g.Text + "` holds", func(x *model.Query) { x.Gates |= bit }})
-		}
-	}
-	if modified && !q.told.written && !q.told.unwritten {
-		out = append(out, fact{"the file was written inside the container", func(x *model.Query) { x.Modified = true }})
-	}
-	return out
 }

@@ -30,6 +30,9 @@ func outcome(o replay.Outcome) string {
 		if len(a.When) > 0 {
 			text += " if " + strings.Join(a.When, " and ")
 		}
+		for _, way := range a.Or {
+			text += " or " + strings.Join(way, " and ")
+		}
 	}
 	if o.Why != "" {
 		text += ": " + o.Why
@@ -68,6 +71,25 @@ func TestReplay(t *testing.T) {
 		{"a gate that did not hold", `rule r: block exec "git" unless after exec "make"`, exec(`block exec "git" unless after exec "make"`, "/bin/git", "git"), "alike; block r"},
 		{"a gate not recorded", `rule r: block exec "git" unless after exec "make"`, exec(`block exec "git"`, "/bin/git", "git"),
 			"depends; block r; ok if `after exec \"make\"` holds"},
+		{"a gate of which more makes stale", `rule r: block exec "git" unless after exec "make" exits 0 since write "**/*.{py,toml}" or unlink "/w/x"`,
+			exec(`block exec "git" unless after exec "make" since write "**/*.py" or unlink "x"`, "/bin/git", "git"), "alike; block r"},
+		{"a gate of which less makes stale", `rule r: block exec "git" unless after exec "make" since write "**/*.py"`,
+			exec(`block exec "git" unless after exec "make" since write "**/*.{py,toml}"`, "/bin/git", "git"),
+			"depends; block r; ok if `after exec \"make\" since write \"**/*.py\"` holds"},
+		{"a gate that fewer programs open", `rule r: block exec "git" unless after exec "/usr/bin/make" "-s" "test"`,
+			exec(`block exec "git" unless after exec "make" "test"`, "/bin/git", "git"), "alike; block r"},
+		{"a gate that more programs open", `rule r: block exec "git" unless after exec "make"`,
+			exec(`block exec "git" unless after exec "make" "test"`, "/bin/git", "git"), "depends; block r; ok if `after exec \"make\"` holds"},
+		{"another status", `rule r: block exec "git" unless after exec "make" exits 1`,
+			exec(`block exec "git" unless after exec "make" exits 0`, "/bin/git", "git"), "depends; block r; ok if `after exec \"make\" exits 1` holds"},
+		{"several gates", "rule r: block exec \"git\" unless after exec \"a\" or after exec \"b\" or after exec \"c\"", exec(`block exec "git"`, "/bin/git", "git"),
+			"depends; block r; ok if `after exec \"a\"` holds or `after exec \"b\"` holds or `after exec \"c\"` holds"},
+		{"gates of which one is within another", "rule r: block exec \"git\" unless after exec \"a\"\nrule s: notify exec \"git\" unless after exec \"{a,b}\"",
+			exec(`block exec "git"`, "/bin/git", "git"),
+			"depends; block r; ok if `after exec \"a\"` holds and `after exec \"{a,b}\"` holds"},
+		{"a lineage of fewer programs", `rule r: block exec "git" unless lineage-includes exec "/bin/make"`,
+			exec(`block exec "git" unless lineage-includes exec "make"`, "/bin/git", "git"), "alike; block r"},
+		{"what is unlinked is written", `rule r: block write "x"`, file("unlink", `block unlink "x"`, "/w/x"), "alike; block r"},
 		{"a lineage", `rule r: block exec "git" unless lineage-includes exec "make"`, exec(`block exec "git" unless lineage-includes exec "make"`, "/bin/git", "git"), "alike; block r"},
 		{"what was written", "rule r:\n  block exec \"x\" unless target modified", exec(`block exec "x" unless target not modified`, "/bin/x", "x"), "differs; ok"},
 		{"not known", "rule r:\n  block exec \"x\" unless target modified", exec(`block exec "x"`, "/bin/x", "x"),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/actplane/actplane/policy/diag"
@@ -17,9 +18,10 @@ import (
 
 // told is what a record says of what was not so, or was, by the clause that decided.
 type told struct {
-	labels   map[string]bool // that the clause asks for and the process did not have
-	gates    map[string]bool // the texts of `after` conditions that did not hold
-	lineages map[string]bool // the programs that neither the process nor an ancestor had run
+	labels map[string]bool // that the clause asks for and the process did not have
+	gates  []ir.Gate       // that did not hold
+	// ran are the programs that neither the process nor an ancestor had run, as gates.
+	ran []ir.Gate
 	// Of the file: its contents were written inside, or they were not.
 	written, unwritten bool
 	// asked: it is for a person to decide, who may have said no.
@@ -35,7 +37,7 @@ type told struct {
 // read takes a record's clause apart; what is none tells nothing. Relative programs are
 // taken to have been under the workspace.
 func read(op ir.Op, r *Record, workspace string) *told {
-	t := &told{labels: map[string]bool{}, gates: map[string]bool{}, lineages: map[string]bool{}}
+	t := &told{labels: map[string]bool{}}
 	if len(r.Clause) > maxClause || t.otherwise(op, r, workspace) {
 		return t
 	}
@@ -54,10 +56,12 @@ func read(op ir.Op, r *Record, workspace string) *told {
 	for _, c := range clause.Unless {
 		switch {
 		case c.Kind == syntax.CondAfter:
-			t.gates[(before + r.Clause)[c.Span.Start:c.Span.End]] = true
+			if g, ok := gate(c, workspace); ok {
+				t.gates = append(t.gates, g)
+			}
 		case c.Kind == syntax.CondLineage:
-			if text, _, err := pattern.Exec(c.Pattern.Text, workspace); err == nil {
-				t.lineages[text] = true
+			if p, ok := ofEvent(ir.Exec, c.Pattern, workspace); ok {
+				t.ran = append(t.ran, run(p))
 			}
 		case c.Kind != syntax.CondTarget:
 		case c.Property != nil && c.Property.Text == "modified":
@@ -72,6 +76,65 @@ func read(op ir.Op, r *Record, workspace string) *told {
 		t.hidden = moved
 	}
 	return t
+}
+
+// gate is an `after` condition as a program has it; what makes no sense is none.
+func gate(c *syntax.Cond, workspace string) (g ir.Gate, ok bool) {
+	g.Exit = -1
+	if c.Exits != nil {
+		n, err := strconv.Atoi(c.Exits.Text)
+		if err != nil {
+			return g, false
+		}
+		g.Exit = n
+	}
+	events := append([]*syntax.Event{c.After}, c.Since...)
+	for i, e := range events {
+		op, ok := operation(e.Op.Text)
+		if !ok || op >= ir.Connect {
+			return g, false
+		}
+		p, ok := ofEvent(op, e.Pattern, workspace)
+		if !ok {
+			return g, false
+		}
+		x := ir.Event{Op: op, Pattern: p}
+		for _, a := range e.Args {
+			x.Args = append(x.Args, a.Text)
+		}
+		if i == 0 {
+			g.After = x
+		} else {
+			g.Since = append(g.Since, x)
+		}
+	}
+	return g, true
+}
+
+// ofEvent is the pattern of an event about programs or files.
+func ofEvent(op ir.Op, p syntax.Pattern, workspace string) (out ir.Pattern, ok bool) {
+	if out.Any = p.Any; p.Any {
+		return out, true
+	}
+	var err error
+	if op == ir.Exec {
+		out.Kind = ir.ExecProgram
+		out.Text, _, err = pattern.Exec(p.Text, workspace)
+	} else {
+		out.Text, _, err = pattern.File(p.Text, workspace)
+	}
+	return out, err == nil
+}
+
+// run is that a program was run, as a gate that nothing makes stale.
+func run(p ir.Pattern) ir.Gate {
+	return ir.Gate{After: ir.Event{Op: ir.Exec, Pattern: p}, Exit: -1}
+}
+
+// excludes tells whether a gate was not fresh, since one of those that were not would
+// have been, too.
+func excludes(stale []ir.Gate, g *ir.Gate) bool {
+	return slices.ContainsFunc(stale, func(x ir.Gate) bool { return model.Implies(g, &x) })
 }
 
 // otherwise is about what decides and is no clause: `protect`, and a source whose
