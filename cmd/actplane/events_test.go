@@ -3,11 +3,15 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/feedback"
 )
 
 func TestDescribeEvent(t *testing.T) {
@@ -77,6 +81,23 @@ func TestWriteScopes(t *testing.T) {
 		var out strings.Builder
 		if err := writeScopes(&out, scopes, wide, started.Add(90*time.Second)); err != nil || out.String() != want {
 			t.Errorf("wide %v: %v\n%s\nwant\n%s", wide, err, out.String(), want)
+		}
+	}
+}
+
+// What events --json prints is documented, field by field, and so is what the socket in
+// the container gives.
+func TestFieldsAreDocumented(t *testing.T) {
+	for file, value := range map[string]any{"operations.md": eventLine{}, "feedback.md": feedback.Entry{}} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(value)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("docs/%s does not tell of the field %s", file, name)
+			}
 		}
 	}
 }

@@ -131,6 +131,9 @@ func outcomeKinds() []outcomeKind {
 func (p *page) outcomes(g *replayGroup, several bool) {
 	p.blank()
 	what := g.event.Operation + " " + word(g.event.Object)
+	if g.event.Unrecorded > 0 {
+		what = g.event.Operation + " (on what, is lost)"
+	}
 	if len(g.event.Args) > 1 {
 		what += " " + words(g.event.Args[1:])
 	}

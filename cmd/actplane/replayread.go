@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/replay"
 )
@@ -135,9 +136,13 @@ func (r *replayer) event(e *eventLine, length int) {
 	if r.scope != "" && !strings.HasPrefix(e.Scope, r.scope) && e.Name != r.scope {
 		return
 	}
-	r.records++
 	r.lost += e.Lost
 	r.numbered(e)
+	switch feedback.Outcome(e.Outcome) {
+	case feedback.Grant, feedback.Denial, feedback.Withdrawn: // of a request, and no operation
+		return
+	}
+	r.records++
 	within(&r.first, &r.last, e.Time)
 	x := r.replayed(e, length)
 	switch x.kind {
@@ -193,13 +198,13 @@ func (g *replayGroup) add(e *eventLine) {
 // replayed decides an event, unless one that is the same has been.
 func (r *replayer) replayed(e *eventLine, length int) *replayed {
 	labels := slices.Sorted(slices.Values(e.Labels))
-	key := digest(sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t %q %q %q", e.Effect, e.Operation, e.Object, e.Args, e.ArgsCut, e.Rule, e.Clause, labels)))
+	key := digest(sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %t %q %q %q %t", e.Effect, e.Operation, e.Object, e.Args, e.ArgsCut, e.Rule, e.Clause, labels, e.Unrecorded > 0)))
 	if x := r.byEvent[key]; x != nil {
 		return x
 	}
 	outcome := replay.Replay(r.program, &replay.Record{
 		Effect: e.Effect, Operation: e.Operation, Object: e.Object, Args: e.Args, ArgsCut: e.ArgsCut,
-		Rule: e.Rule, Clause: e.Clause, Labels: e.Labels,
+		Rule: e.Rule, Clause: e.Clause, Labels: e.Labels, Unrecorded: e.Unrecorded > 0,
 	})
 	x := &replayed{kind: outcome.Kind}
 	switch outcome.Kind {

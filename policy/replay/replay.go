@@ -37,6 +37,8 @@ type Record struct {
 	Rule      string   // whose clause decided, "" for a default or the engine itself
 	Clause    string   // or default, as written; "" when the engine itself decided
 	Labels    []string // those of the process that the clause asks for
+	// Unrecorded: it stands for several operations, of whose objects nothing is known.
+	Unrecorded bool
 }
 
 // Kind tells outcomes apart.
@@ -95,6 +97,9 @@ func Replay(p *ir.Program, r *Record) Outcome {
 	was, ok := effect(r.Effect)
 	if !ok || was == ir.Allow {
 		return unclear("nothing is known of the effect %q", r.Effect)
+	}
+	if r.Unrecorded {
+		return unclear("it stands for operations of which there are no records")
 	}
 	if len(r.Object) > maxObject || length(r.Args) > maxArgs {
 		return unclear("its object or arguments are longer than any that the engine records")

@@ -89,6 +89,8 @@ func TestReplay(t *testing.T) {
 			"depends; block r; ok if `after exec \"a\"` holds and `after exec \"{a,b}\"` holds"},
 		{"a lineage of fewer programs", `rule r: block exec "git" unless lineage-includes exec "/bin/make"`,
 			exec(`block exec "git" unless lineage-includes exec "make"`, "/bin/git", "git"), "alike; block r"},
+		{"records that were lost", `rule r: block exec "git"`, replay.Record{Effect: "block", Operation: "exec", Rule: "old", Clause: `block exec "git"`, Unrecorded: true},
+			"unclear: it stands for operations of which there are no records"},
 		{"what is unlinked is written", `rule r: block write "x"`, file("unlink", `block unlink "x"`, "/w/x"), "alike; block r"},
 		{"a lineage", `rule r: block exec "git" unless lineage-includes exec "make"`, exec(`block exec "git" unless lineage-includes exec "make"`, "/bin/git", "git"), "alike; block r"},
 		{"what was written", "rule r:\n  block exec \"x\" unless target modified", exec(`block exec "x" unless target not modified`, "/bin/x", "x"), "differs; ok"},
