@@ -137,6 +137,10 @@ func (e *Engine) filesystems(pid int, rootfs string) ([]state.Filesystem, error)
 	if err != nil {
 		return nil, err
 	}
+	// The kernel lists mounts without the links on the way, and a runtime may name one.
+	if real, err := filepath.EvalSymlinks(rootfs); err == nil {
+		rootfs = real
+	}
 	return state.Filesystems(container, host, rootfs)
 }
 
