@@ -20,6 +20,8 @@ import (
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/engine/state"
+	"github.com/actplane/actplane/policy"
+	"github.com/actplane/actplane/policy/ir"
 )
 
 // stateSweepInterval is how often saved states are looked at.
@@ -53,13 +55,32 @@ func (s *scope) answersInForce(now time.Time) ([]byte, error) {
 	return text, nil
 }
 
+// rulesSum tells policies apart by what gives their rules and defaults the numbers by
+// which answers know them: the documents, and the rules that these wrote. Built-in rules
+// come behind, and depend on how the container is mounted.
+func rulesSum(p *ir.Program) []byte {
+	h := sha256.New()
+	for _, l := range p.Layers {
+		if l.SHA256 != "" {
+			fmt.Fprintf(h, "layer %q %q\n", l.SHA256, l.Domain)
+		}
+	}
+	for _, r := range p.Rules {
+		if r.Pos != policy.BuiltIn {
+			fmt.Fprintf(h, "rule %q %d %q\n", r.Name, r.Layer, r.Because)
+		}
+	}
+	fmt.Fprintf(h, "workspace %q\n", p.Workspace)
+	return h.Sum(nil)
+}
+
 // restoreAnswers puts what people said in earlier starts into force again. They are about
 // the rules of one policy: under another one people are asked anew.
 func (e *Engine) restoreAnswers(s *scope, slot kernel.Slot, saved *state.Saved) error {
 	if saved == nil || saved.Answers == nil {
 		return nil
 	}
-	if sum := sha256.Sum256(s.now().Program); !bytes.Equal(sum[:], saved.Program) {
+	if sum := rulesSum(s.program); !bytes.Equal(sum, saved.Program) {
 		return nil
 	}
 	var kept []*request
@@ -164,8 +185,7 @@ func (e *Engine) saveState(s *scope, total kernel.Stats) error {
 	if saved.Answers, err = s.answersInForce(e.config.now()); err != nil {
 		return err
 	}
-	sum := sha256.Sum256(r.Program)
-	saved.Program = sum[:]
+	saved.Program = rulesSum(s.program)
 	for _, gate := range now.Fresh {
 		if gate < len(s.program.Gates) {
 			saved.Open = append(saved.Open, state.Key(s.program.Gates[gate]))

@@ -53,7 +53,7 @@ type Saved struct {
 	Marks  bool // whether files were marked as modified or named
 	// Open are the gates that were open, by Key.
 	Open []string
-	// Program is the hash of the policy that Answers are about.
+	// Program is the hash of the documents and rules that Answers are about.
 	Program []byte
 	// Image is the hash of the compiled policy that Files' Kept are of.
 	Image       []byte
