@@ -56,10 +56,6 @@ func start(ctx context.Context, dir, id string, c *planned, actor []byte) (box *
 	if err := box.stage.populate(c, first, actor); err != nil {
 		return box, err
 	}
-	// So that files have the times that the disk has, as those of an image do.
-	if err := box.stage.remount(); err != nil {
-		return box, err
-	}
 	box.network, err = newNetwork(filepath.Join(dir, "netns"), box.stage.root, outsidePeers(c))
 	if err != nil {
 		return box, err
