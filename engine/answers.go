@@ -89,9 +89,12 @@ func (s *scope) describeRequest(r request) *api.Request {
 	out := &api.Request{
 		Id: r.ID, Scope: s.id, ScopeName: s.now().Name, State: string(r.State),
 		Rule: r.Item.Rule, Because: r.Item.Because, Clause: r.Item.Clause, ClausePos: r.Item.ClausePosition,
-		Operation: r.Item.Operation, Object: r.Item.Object, Args: r.Item.Args, ArgsCut: r.Item.ArgsCut, Mapped: r.Mapped,
-		Uid: r.UID, Pid: int64(r.Item.Process.PID), Comm: r.Item.Process.Comm, Labels: r.Item.Labels,
+		Operation: r.Item.Operation, Object: []byte(r.Item.Object), ArgsCut: r.Item.ArgsCut, Mapped: r.Mapped,
+		Uid: r.UID, Pid: int64(r.Item.Process.PID), Comm: []byte(r.Item.Process.Comm), Labels: r.Item.Labels,
 		Held: r.Process != 0, OpenedUnixMs: r.Item.Time.UnixMilli(),
+	}
+	for _, arg := range r.Item.Args {
+		out.Args = append(out.Args, []byte(arg))
 	}
 	if !r.Item.Until.IsZero() {
 		out.UntilUnixMs = r.Item.Until.UnixMilli()

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/actplane/actplane/engine/api"
@@ -117,14 +118,25 @@ func feedbackProcess(p kernel.Process, pid int, comm string) feedback.Process {
 	return out
 }
 
+// text is what the protocol takes: names in a container need not be UTF-8.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func texts(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = text(s)
+	}
+	return out
+}
+
 // event is an item as the API tells it.
 func (s *scope) event(item feedback.Item) *api.Event {
 	return &api.Event{
 		Scope: s.id, ScopeName: s.now().Name,
 		Sequence: item.Sequence, TimeUnixMs: item.Time.UnixMilli(),
-		Effect: string(item.Effect), Operation: item.Operation, Object: item.Object, Args: item.Args,
+		Effect: string(item.Effect), Operation: item.Operation, Object: text(item.Object), Args: texts(item.Args),
 		Rule: item.Rule, Because: item.Because, Clause: item.Clause, ClausePos: item.ClausePosition,
-		Pid: int64(item.Process.PID), Comm: item.Process.Comm,
+		Pid: int64(item.Process.PID), Comm: text(item.Process.Comm),
 		Labels: item.Labels, Lost: item.Lost,
 		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
 		Unrecorded: item.Unrecorded,

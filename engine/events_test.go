@@ -70,6 +70,22 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// Names that are no text reach whoever reads events, and do not end the stream.
+func TestEventsOfNoText(t *testing.T) {
+	m := newMachine(t)
+	_, client, _ := m.start()
+	m.container("c", 100)
+	m.prepare(client, "c")
+	m.attach(client, "c", 100)
+	m.kernel.records <- kernel.Record{
+		Slot: kernel.Slot{Index: 1, Generation: 7}, Time: m.now(), Effect: ir.Block, Op: ir.Write, Clause: -1, Default: -1,
+		Object: "/w/\xff", Args: []string{"\x80"}, Comm: "\xc3",
+	}
+	if e := waitEvents(t, client, "c", 1)[0]; e.Object != "/w/\uFFFD" || e.Args[0] != "\uFFFD" || e.Comm != "\uFFFD" {
+		t.Errorf("event is %v", e)
+	}
+}
+
 func TestSlowReader(t *testing.T) {
 	var h hub
 	s := &scope{id: "c"}

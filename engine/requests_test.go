@@ -137,7 +137,7 @@ func TestRequestIsAnswered(t *testing.T) {
 	again := b.last(feedback.StillOpen)
 	r := b.requests(1)[0]
 	if r.Id != opened.Request || r.Id != again.Request || len(r.Id) != requestLength || r.State != "open" || r.Rule != "push" ||
-		r.Object != "/usr/bin/git" || r.Uid != 1000 || r.Held || r.Pid != 200 {
+		string(r.Object) != "/usr/bin/git" || r.Uid != 1000 || r.Held || r.Pid != 200 {
 		t.Errorf("request %v; events %+v, %+v", r, opened, again)
 	}
 	for want, req := range map[string]*api.AnswerRequest{

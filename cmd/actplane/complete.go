@@ -275,7 +275,7 @@ func openRequests(options daemon.Options) []candidate {
 		if err != nil {
 			return found
 		}
-		found = append(found, candidate{r.Id, r.Operation + " " + word(r.Object)})
+		found = append(found, candidate{r.Id, r.Operation + " " + word(string(r.Object))})
 	}
 }
 

@@ -176,10 +176,10 @@ type answerLine struct {
 func requestLineOf(r *api.Request) requestLine {
 	line := requestLine{
 		ID: r.Id, Scope: r.Scope, Name: r.ScopeName, State: r.State, Opened: time.UnixMilli(r.OpenedUnixMs).UTC(),
-		Held: r.Held, Until: instant(r.UntilUnixMs), Operation: r.Operation, Object: r.Object,
-		Args: append([]string{}, r.Args...), ArgsCut: r.ArgsCut, Mapped: r.Mapped,
+		Held: r.Held, Until: instant(r.UntilUnixMs), Operation: r.Operation, Object: string(r.Object),
+		Args: texts(r.Args), ArgsCut: r.ArgsCut, Mapped: r.Mapped,
 		Rule: r.Rule, Because: r.Because, Clause: r.Clause, Position: r.ClausePos,
-		UID: r.Uid, PID: r.Pid, Comm: r.Comm, Labels: append([]string{}, r.Labels...),
+		UID: r.Uid, PID: r.Pid, Comm: string(r.Comm), Labels: append([]string{}, r.Labels...),
 	}
 	if a := r.Answered; a != nil {
 		line.Answer = &answerLine{
@@ -188,6 +188,14 @@ func requestLineOf(r *api.Request) requestLine {
 		}
 	}
 	return line
+}
+
+func texts(list [][]byte) []string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = string(text)
+	}
+	return out
 }
 
 func instant(ms int64) *time.Time {
@@ -210,7 +218,7 @@ func describeRequest(r *api.Request, now time.Time, zone *time.Location) string 
 	field := func(key, format string, args ...any) {
 		fmt.Fprintf(&out, "  %-9s %s\n", key, fmt.Sprintf(format, args...))
 	}
-	field("wants to", "%s %s", clean(r.Operation), word(r.Object))
+	field("wants to", "%s %s", clean(r.Operation), word(string(r.Object)))
 	switch {
 	case r.Mapped:
 		field("argv", "not known: the code is loaded by another program, which gives it arguments")
@@ -219,9 +227,9 @@ func describeRequest(r *api.Request, now time.Time, zone *time.Location) string 
 		if r.ArgsCut {
 			more = " … and more that is not shown here; it is granted with the rest"
 		}
-		field("argv", "%s%s", words(r.Args), more)
+		field("argv", "%s%s", words(texts(r.Args)), more)
 	}
-	field("who", "%s[%d], uid %d", word(r.Comm), r.Pid, r.Uid)
+	field("who", "%s[%d], uid %d", word(string(r.Comm)), r.Pid, r.Uid)
 	if len(r.Labels) > 0 {
 		field("carries", "%s", clean(strings.Join(r.Labels, ", ")))
 	}

@@ -1504,13 +1504,13 @@ type Request struct {
 	Clause        string    `protobuf:"bytes,7,opt,name=clause,proto3" json:"clause,omitempty"`
 	ClausePos     string    `protobuf:"bytes,8,opt,name=clause_pos,json=clausePos,proto3" json:"clause_pos,omitempty"`
 	Operation     string    `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"`
-	Object        string    `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"`
-	Args          []string  `protobuf:"bytes,11,rep,name=args,proto3" json:"args,omitempty"`
+	Object        []byte    `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"` // names and argv need not be text
+	Args          [][]byte  `protobuf:"bytes,11,rep,name=args,proto3" json:"args,omitempty"`
 	ArgsCut       bool      `protobuf:"varint,12,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"`
 	Mapped        bool      `protobuf:"varint,13,opt,name=mapped,proto3" json:"mapped,omitempty"` // the program's code is mapped; what it gets as arguments is not known
 	Uid           uint32    `protobuf:"varint,14,opt,name=uid,proto3" json:"uid,omitempty"`       // who does it, as the host numbers users
 	Pid           int64     `protobuf:"varint,15,opt,name=pid,proto3" json:"pid,omitempty"`       // host pid of who asked first, for display
-	Comm          string    `protobuf:"bytes,16,opt,name=comm,proto3" json:"comm,omitempty"`
+	Comm          []byte    `protobuf:"bytes,16,opt,name=comm,proto3" json:"comm,omitempty"`
 	Labels        []string  `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
 	Held          bool      `protobuf:"varint,18,opt,name=held,proto3" json:"held,omitempty"` // the process is stopped for the answer
 	OpenedUnixMs  int64     `protobuf:"varint,19,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
@@ -1613,14 +1613,14 @@ func (x *Request) GetOperation() string {
 	return ""
 }
 
-func (x *Request) GetObject() string {
+func (x *Request) GetObject() []byte {
 	if x != nil {
 		return x.Object
 	}
-	return ""
+	return nil
 }
 
-func (x *Request) GetArgs() []string {
+func (x *Request) GetArgs() [][]byte {
 	if x != nil {
 		return x.Args
 	}
@@ -1655,11 +1655,11 @@ func (x *Request) GetPid() int64 {
 	return 0
 }
 
-func (x *Request) GetComm() string {
+func (x *Request) GetComm() []byte {
 	if x != nil {
 		return x.Comm
 	}
-	return ""
+	return nil
 }
 
 func (x *Request) GetLabels() []string {
@@ -2084,13 +2084,13 @@ const file_engine_proto_rawDesc = "" +
 	"clause_pos\x18\b \x01(\tR\tclausePos\x12\x1c\n" +
 	"\toperation\x18\t \x01(\tR\toperation\x12\x16\n" +
 	"\x06object\x18\n" +
-	" \x01(\tR\x06object\x12\x12\n" +
-	"\x04args\x18\v \x03(\tR\x04args\x12\x19\n" +
+	" \x01(\fR\x06object\x12\x12\n" +
+	"\x04args\x18\v \x03(\fR\x04args\x12\x19\n" +
 	"\bargs_cut\x18\f \x01(\bR\aargsCut\x12\x16\n" +
 	"\x06mapped\x18\r \x01(\bR\x06mapped\x12\x10\n" +
 	"\x03uid\x18\x0e \x01(\rR\x03uid\x12\x10\n" +
 	"\x03pid\x18\x0f \x01(\x03R\x03pid\x12\x12\n" +
-	"\x04comm\x18\x10 \x01(\tR\x04comm\x12\x16\n" +
+	"\x04comm\x18\x10 \x01(\fR\x04comm\x12\x16\n" +
 	"\x06labels\x18\x11 \x03(\tR\x06labels\x12\x12\n" +
 	"\x04held\x18\x12 \x01(\bR\x04held\x12$\n" +
 	"\x0eopened_unix_ms\x18\x13 \x01(\x03R\fopenedUnixMs\x12\"\n" +
