@@ -45,7 +45,8 @@ static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
 	act->object_kind = OBJECT_PATH;
 	act->object = render(act->scratch, mount, dentry);
 	act->device = inode && is_device(inode);
-	act->parent = (u64)BPF_CORE_READ((struct dentry *)dentry, d_parent, d_inode);
+	if (!inode)
+		act->parent = (u64)BPF_CORE_READ((struct dentry *)dentry, d_parent, d_inode);
 	if (!act->device)
 		return path_row(act->image, act->scratch, act->object, START_PATH);
 	if (act->object == NO_PATH)

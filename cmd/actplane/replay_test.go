@@ -71,6 +71,17 @@ func TestReplayLines(t *testing.T) {
 	}
 }
 
+// Answers are no operations, and what was approved was asked about.
+func TestReplayAsks(t *testing.T) {
+	const event = `{"scope":"s","effect":%q,"outcome":%q,"operation":"exec","object":"/bin/git","args":["git"],"rule":"r","clause":"ask exec \"git\"","sequence":%d}` + "\n"
+	log := fmt.Sprintf(event, "ask", "opened", 1) + fmt.Sprintf(event, "ask", "granted", 2) + fmt.Sprintf(event, "notify", "used", 3) +
+		fmt.Sprintf(event, "ask", "denied", 4) + fmt.Sprintf(event, "block", "blocked", 5)
+	r := replayOf(t, "policy: |\n  rule r:\n    ask exec \"git\"\n", strings.NewReader(log))
+	if r.records != 3 || r.alike != 3 || r.missing != 0 {
+		t.Errorf("%d records, %d alike, %d missing", r.records, r.alike, r.missing)
+	}
+}
+
 // However long a log is, and whatever is in it, memory stays bounded.
 func TestReplayMemory(t *testing.T) {
 	const lines = 12_000

@@ -141,6 +141,8 @@ func (r *replayer) event(e *eventLine, length int) {
 	switch feedback.Outcome(e.Outcome) {
 	case feedback.Grant, feedback.Denial, feedback.Withdrawn: // of a request, and no operation
 		return
+	case feedback.Used: // it was asked about, and went on
+		e.Effect = ir.Ask.String()
 	}
 	r.records++
 	within(&r.first, &r.last, e.Time)
