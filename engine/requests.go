@@ -169,6 +169,18 @@ func (t *requests) answered(key kernel.AskKey, denied bool) *request {
 	return t.last(func(r *request) bool { return r.Key == key && r.Answer != nil && r.Answer.Denied == denied })
 }
 
+// find copies what a search finds, nil for nothing.
+func (t *requests) find(search func() *request) *request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := search()
+	if r == nil {
+		return nil
+	}
+	found := *r
+	return &found
+}
+
 func (t *requests) last(is func(*request) bool) *request {
 	for _, r := range slices.Backward(t.all) {
 		if is(r) {
@@ -249,48 +261,38 @@ func unasked(what kernel.Asked) string {
 }
 
 // noteAsk keeps the table by what the kernel reports of an ask, and completes the item.
+// A program can try again as often as it likes: that changes nothing which is saved.
 func (e *Engine) noteAsk(s *scope, rec kernel.Record, item *feedback.Item) {
-	id := e.newRequestID()
-	err := s.requests.change(e.config.now(), func() {
-		t := s.requests
-		var r *request
-		switch rec.Asked {
-		case kernel.Opened, kernel.StillOpen, kernel.Held:
-			r = e.opened(s, rec, item, id)
-		case kernel.TimedOut:
-			item.Outcome = feedback.TimedOut
-			if r = t.open(rec.Ask, rec.Process.ID); r != nil {
-				r.State = requestTimedOut
+	switch rec.Asked {
+	case kernel.Opened, kernel.StillOpen, kernel.Held:
+		e.noteOpened(s, rec, item)
+	case kernel.TimedOut:
+		item.Outcome = feedback.TimedOut
+		e.changeRequests(s, func() {
+			if r := s.requests.open(rec.Ask, rec.Process.ID); r != nil {
+				r.State, item.Request = requestTimedOut, r.ID
+				e.asks.touch(r)
 			}
-		case kernel.Denied:
-			item.Outcome = feedback.Denied
-			r = t.answered(rec.Ask, true)
-		case kernel.Granted:
-			item.Outcome = feedback.Used
-			if r = t.answered(rec.Ask, false); r != nil && item.Operation == "exec" {
-				// An interpreter is what the kernel sees then.
-				item.Object, item.Args, item.ArgsCut = r.Item.Object, r.Item.Args, r.Item.ArgsCut
-			}
-		default:
-			item.Effect, item.Outcome, item.Reason = feedback.Ask, feedback.Unasked, unasked(rec.Asked)
-		}
-		if r == nil {
-			return
-		}
-		item.Request = r.ID
-		if rec.Asked == kernel.Denied || rec.Asked == kernel.Granted {
-			r.Answer.Used++
-			item.Reason, item.By, item.Until = r.Answer.Because, r.Answer.By.String(), r.Answer.Until
-		}
-		e.asks.touch(r)
-	})
-	if err != nil {
+		})
+	case kernel.Denied:
+		item.Outcome = feedback.Denied
+		e.noteAnswered(s, rec, item)
+	case kernel.Granted:
+		item.Outcome = feedback.Used
+		e.noteAnswered(s, rec, item)
+	default:
+		item.Effect, item.Outcome, item.Reason = feedback.Ask, feedback.Unasked, unasked(rec.Asked)
+	}
+}
+
+func (e *Engine) changeRequests(s *scope, edit func()) {
+	if err := s.requests.change(e.config.now(), edit); err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("request will not survive a restart")
 	}
 }
 
-// opened finds the request that an ask is about, or makes it. The table is locked.
-func (e *Engine) opened(s *scope, rec kernel.Record, item *feedback.Item, id string) *request {
+// noteOpened finds the request that an ask is about, or makes it.
+func (e *Engine) noteOpened(s *scope, rec kernel.Record, item *feedback.Item) {
 	process := kernel.ProcessID(0)
 	item.Effect = feedback.Ask
 	switch rec.Asked {
@@ -302,13 +304,38 @@ func (e *Engine) opened(s *scope, rec kernel.Record, item *feedback.Item, id str
 	default:
 		item.Outcome = feedback.Opened
 	}
-	if r := s.requests.open(rec.Ask, process); r != nil {
-		return r
+	if r := s.requests.find(func() *request { return s.requests.open(rec.Ask, process) }); r != nil {
+		item.Request = r.ID
+		return
 	}
-	r := &request{ID: id, State: requestOpen, Key: rec.Ask, Process: process, UID: rec.UID, Mapped: rec.Mapped, Item: *item}
-	r.Item.Outcome, r.Item.Request = "", ""
-	s.requests.all = append(s.requests.all, r)
-	return r
+	r := &request{ID: e.newRequestID(), State: requestOpen, Key: rec.Ask, Process: process, UID: rec.UID, Mapped: rec.Mapped, Item: *item}
+	r.Item.Outcome = ""
+	item.Request = r.ID
+	e.changeRequests(s, func() {
+		s.requests.all = append(s.requests.all, r)
+		e.asks.touch(r)
+	})
+}
+
+// noteAnswered counts an operation that has met an answer.
+func (e *Engine) noteAnswered(s *scope, rec kernel.Record, item *feedback.Item) {
+	r := s.requests.find(func() *request {
+		r := s.requests.answered(rec.Ask, rec.Asked == kernel.Denied)
+		if r != nil {
+			counted := *r.Answer
+			counted.Used++
+			r.Answer = &counted
+		}
+		return r
+	})
+	if r == nil {
+		return
+	}
+	item.Request, item.Reason, item.By, item.Until = r.ID, r.Answer.Because, r.Answer.By.String(), r.Answer.Until
+	if rec.Asked == kernel.Granted && item.Operation == "exec" {
+		// An interpreter is what the kernel sees then.
+		item.Object, item.Args, item.ArgsCut = r.Item.Object, r.Item.Args, r.Item.ArgsCut
+	}
 }
 
 // holdOf is how long the clause or default of a record stops a process.

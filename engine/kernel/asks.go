@@ -75,7 +75,18 @@ func sinceBoot() time.Duration {
 }
 
 // Requests lists the open requests of all scopes.
-func (k *Kernel) Requests() ([]Request, error) {
+func (k *Kernel) Requests() (requests []Request, err error) {
+	// Containers open and close requests meanwhile, and half a list would be taken for
+	// what is there.
+	for range 8 {
+		if requests, err = k.listRequests(); !errors.Is(err, ebpf.ErrIterationAborted) {
+			break
+		}
+	}
+	return requests, err
+}
+
+func (k *Kernel) listRequests() ([]Request, error) {
 	var requests []Request
 	var key bpf.EnforcerRequestKey
 	var value bpf.EnforcerRequest
@@ -92,8 +103,7 @@ func (k *Kernel) Requests() ([]Request, error) {
 		}
 		requests = append(requests, r)
 	}
-	// Containers open and close requests meanwhile.
-	if err := entries.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+	if err := entries.Err(); err != nil {
 		return nil, fmt.Errorf("list requests: %w", err)
 	}
 	return requests, nil
