@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The Docker machine: a Debian root file system with dockerd and two container
+# The Docker machine: a Debian root file system with dockerd and three container
 # images in its store, cached as one disk image. Sourced, never run.
 #
 #   bb     busybox and its applets, 2 MB
 #   agent  Debian with bash, git, python3, curl and make: what an agent works with
+#   langs  the same with Node and Java
 #
 # There is no registry to pull from, and importing the images is slow work for an
 # emulated machine: it is done once, in a first boot whose disk is kept.
 # shellcheck shell=bash
 
 AGENT_PACKAGES=git,python3,curl,make,ca-certificates
+LANGUAGE_PACKAGES=(nodejs openjdk-17-jdk-headless)
 DOCKER_PACKAGES=(docker.io iptables apparmor busybox-static iproute2 procps kmod)
 
 # rootfs_image: prints the disk image's path, having built it if need be. Its name
@@ -38,7 +40,7 @@ rootfs_build() {
   # shellcheck disable=SC2064
   trap "rm -rf --one-file-system '$work'" EXIT
   chmod 755 "$work"
-  rootfs_debian "$work/agent" "$work/root" > "$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; die "no Debian root file system"; }
+  rootfs_debian "$work/agent" "$work/root" "$work/langs" > "$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; die "no Debian root file system"; }
   say "root file system made after $((SECONDS - started)) s"
 
   # What the machine starts from, and what its first boot turns into images.
@@ -46,44 +48,52 @@ rootfs_build() {
   rootfs_busybox "$work/bb"
   tar -C "$work/bb" -cf "$work/payload/files/bb.tar" .
   tar -C "$work/agent" --exclude=./var/lib/apt/lists/* -cf "$work/payload/files/agent.tar" .
-  rm -rf "$work/agent"
-  disk_image "$work/root" "$work/root.img" 3072
+  tar -C "$work/langs" --exclude=./var/lib/apt/lists/* -cf "$work/payload/files/langs.tar" .
+  rm -rf "$work/agent" "$work/langs"
+  disk_image "$work/root" "$work/root.img" 5120
   rm -rf "$work/root"
   cp "$VM_DIR/guest/import-images" "$work/payload/script"
   INSTALL=0 payload_environment 6.12 nobpf > "$work/payload/environment"
-  MEM=3072 LIMIT=600 boot_docker "$work" "$(kernel_dir 6.12)" nobpf "$work/root.img" cache=unsafe ||
+  MEM=3072 LIMIT=1500 boot_docker "$work" "$(kernel_dir 6.12)" nobpf "$work/root.img" cache=unsafe ||
     die "the Docker machine's first boot failed ($?)"
   mv "$work/root.img" "$image"
   say "the Docker machine took $((SECONDS - started)) s and $(du -m "$image" | cut -f1) MB"
 }
 
-# rootfs_debian AGENT ROOT: two trees. The second starts as a copy of the first,
-# which is quicker than to bootstrap twice.
+# rootfs_debian AGENT ROOT LANGS: three trees. The others start as copies of the first,
+# which is quicker than to bootstrap each.
 rootfs_debian() {
-  local agent=$1 root=$2
+  local agent=$1 root=$2 langs=$3 tree
   debootstrap --variant=minbase --include="$AGENT_PACKAGES" bookworm "$agent" "$(debian_mirror)"
   rootfs_trim "$agent"
   mkdir -p "$agent/workspace"
   cp -a "$agent" "$root"
+  cp -a "$agent" "$langs"
   printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"    # the packages start nothing
   chmod 755 "$root/usr/sbin/policy-rc.d"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
-  rootfs_install "$root"
+  cp /etc/resolv.conf "$langs/etc/resolv.conf"
+  rootfs_install "$root" "${DOCKER_PACKAGES[@]}"
   rootfs_trim "$root"
-  # Neither tree tells where this machine gets its packages.
-  : > "$agent/etc/apt/sources.list"
-  : > "$root/etc/apt/sources.list"
-  rm -f "$agent/etc/resolv.conf" "$root/etc/resolv.conf" "$root/usr/sbin/policy-rc.d"
+  rootfs_install "$langs" "${LANGUAGE_PACKAGES[@]}"
+  rootfs_trim "$langs"
+  # No tree tells where this machine gets its packages.
+  for tree in "$agent" "$root" "$langs"; do
+    : > "$tree/etc/apt/sources.list"
+    rm -f "$tree/etc/resolv.conf"
+  done
+  rm -f "$root/usr/sbin/policy-rc.d"
   printf '127.0.0.1 localhost guest\n::1 localhost\n' > "$root/etc/hosts"
   echo guest > "$root/etc/hostname"
   mkdir -p "$root/files" "$root/payload" "$root/usr/lib/modules"
 }
 
-# rootfs_install ROOT: apt wants a /proc; this one goes away with its namespace.
+# rootfs_install ROOT PACKAGE...: apt wants a /proc; this one goes away with its namespace.
 rootfs_install() {
   local inside=(unshare --mount --pid --fork --root "$1" --mount-proc env DEBIAN_FRONTEND=noninteractive)
+  shift
   "${inside[@]}" apt-get update -qq
-  "${inside[@]}" apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "${DOCKER_PACKAGES[@]}"
+  "${inside[@]}" apt-get install -qq -y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io "$@"
 }
 
 rootfs_trim() {

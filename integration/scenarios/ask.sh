@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What asks waits for a person: programs in C, Go, Python, Node and Java, all of them with
+# several threads, are held in open, unlink, connect, send and exec, and go on as if nothing had
+# been, or fail with EPERM. What is retried succeeds after an approval, and the agent
+# reads why it was denied. Nobody answers, the process is killed, its siblings let it go
+# on, the daemon is killed: nothing is stuck, and nothing gets through.
+# lsm: bpf
+# limit: 1800
+. "$(dirname "$0")/lib/checks.sh"
+work=$(mktemp -d)
+trap 'docker rm -f ask ask-langs ask-first > /dev/null 2>&1; rm -rf "$work"' EXIT
+mkdir "$work/share"
+cat > "$work/policy" <<'POLICY'
+version: 1
+policy: |
+  rule held:
+    ask hold 10m read file "/share/ask/*"
+    ask hold 10m unlink file "/share/ask/*"
+    ask hold 10m connect "127.0.0.1:7"
+    ask hold 10m send "127.0.0.1:8"
+    ask hold 10m exec "ran*"
+    because "A person looks at it."
+  rule push:
+    ask exec "git" "push"
+    because "A person approves each push."
+  rule brief:
+    ask hold 3s read file "/share/brief"
+POLICY
+
+mkdir "$work/share/ask"
+for language in c go python node java; do
+  touch "$work/share/ask/$language-"{open,unlink,denied}
+  printf '#!/bin/sh\necho exec ok\n' > "$work/share/ran-$language"
+  chmod 755 "$work/share/ran-$language"
+done
+touch "$work/share/brief" "$work/share/ask/"{killed,restart,meanwhile}
+
+# box NAME IMAGE
+box() {
+  protected -d --name "$1" --label "dev.actplane.policy=$(cat "$work/policy")" \
+    -v "$work/share:/share" -v "$PWD/programs:/programs:ro" -v "$LIB:/lib/scenario:ro" "$2" sleep 100000 > /dev/null
+}
+
+# request FIELD...: waits for an open request and prints its fields.
+request() {
+  local line=
+  open_request() {
+    line=$(actplane requests --format json | head -n 1)
+    [ -n "$line" ]
+  }
+  eventually 240 open_request || { echo none; return; }
+  python3 -c 'import json, sys; r = json.loads(sys.argv[1]); print(*(r[f] for f in sys.argv[2:]))' "$line" "$@"
+}
+state() { sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2> /dev/null || echo gone; }
+is_stopped() { [ "$(state "$1")" = T ]; }
+no_request() { [ "$(actplane requests)" = "Nothing waits for an answer." ]; }
+
+# answer NAME OPERATION ANSWER...: the next request is of a stopped process, and is
+# answered.
+answer() {
+  local name=$1 operation=$2 id got pid held
+  shift 2
+  read -r id got pid held < <(request id operation pid held)
+  check "$name asks" "$operation True" "$got $held"
+  check_that "$name is stopped" eventually 10 is_stopped "$pid"
+  actplane "$1" "$id" "${@:2}" > "$work/answer" || fail "$name is answered" "$(cat "$work/answer")"
+}
+
+# hold CONTAINER LANGUAGE COMMAND...: acts in the container and is answered each time.
+hold() {
+  local box=$1 language=$2
+  shift 2
+  docker exec "$box" "$@" open "/share/ask/$language-open" unlink "/share/ask/$language-unlink" connect 127.0.0.1:7 \
+    send 127.0.0.1:8 open "/share/ask/$language-denied" exec "/share/ran-$language" > "$work/$language" 2>&1 &
+  local running=$!
+  answer "open in $language" read approve --once
+  answer "unlink in $language" unlink approve --once
+  answer "connect in $language" connect approve --once
+  answer "send in $language" send approve --once
+  answer "another open in $language" read deny --because "not this one"
+  answer "exec in $language" exec approve --once
+  wait "$running"
+  check "$language goes on, and is refused where it was denied" \
+    "open ok unlink ok connect ok send ok open EPERM exec ok" "$(tr '\n' ' ' < "$work/$language" | sed 's/ $//')"
+}
+
+box ask agent
+hold ask c /programs/held
+hold ask go /programs/held-go
+hold ask python python3 /lib/scenario/held/held.py
+box ask-langs langs
+hold ask-langs node node /lib/scenario/held/held.js
+hold ask-langs java java /lib/scenario/held/Held.java
+docker rm -f ask-langs > /dev/null
+
+# Retry: refused at once, and the agent knows by what name people call it.
+push() { docker exec ask git push "$@" 2>&1; }
+check_match "a push is refused" 'not permitted' "$(push origin)"
+read -r id operation held < <(request id operation held)
+check "and asks" "exec False" "$operation $held"
+check_match "the agent reads of the request" "request $id is open" "$(docker exec ask /run/actplane/bin/actplane-guest feedback)"
+push origin > /dev/null
+check "to try again opens no other request" 1 "$(actplane requests ask --format json | wc -l)"
+actplane approve "$id" --once > "$work/answer"
+check_match "who approved is told" 'approved once by "?root' "$(cat "$work/answer")"
+check_match "with other arguments it is another" 'not permitted' "$(push origin --force)"
+actplane deny "$(request id)" --because "never by force" > /dev/null
+check_match "the push goes through" 'not a git repository' "$(push origin)"
+check_match "once" 'not permitted' "$(push origin)"
+check_match "what was denied stays so" 'not permitted' "$(push origin --force)"
+check_match "the agent reads why" 'The reason given: never by force' "$(docker exec ask /run/actplane/bin/actplane-guest feedback --all)"
+actplane deny "$(request id)" > /dev/null
+actplane events ask > "$work/events"
+check_match "the record tells who answered" 'answered by root \(uid 0\) by cli' "$(cat "$work/events")"
+
+# The template does so, too.
+actplane init --template ask-first -o "$work/template.yaml" > /dev/null
+protected -d --name ask-first --label "dev.actplane.policy=$(cat "$work/template.yaml")" agent sleep 100000 > /dev/null
+check_match "under the template a push is refused" 'not permitted' "$(docker exec ask-first git push 2>&1)"
+check "and asks" "ask-first ask-to-push" "$(request name rule)"
+actplane approve "$(request id)" --once > /dev/null
+check_match "and goes through when it is approved" 'not a git repository' "$(docker exec ask-first git push 2>&1)"
+check_match "but not by force" 'not permitted' "$(docker exec ask-first git push --force 2>&1)"
+docker rm -f ask-first > /dev/null
+
+# Nobody answers.
+check_match "without an answer it is refused" 'not permitted' "$(docker exec ask cat /share/brief 2>&1)"
+check_that "and the request is gone" eventually 5 no_request
+
+# A sibling lets it go on, and then kills it.
+docker exec ask cat /share/ask/killed > "$work/killed" 2>&1 &
+read -r id pid < <(request id pid)
+docker exec ask sh -c "kill -CONT -1"
+check_that "who goes on without an answer is stopped again" eventually 10 is_stopped "$pid"
+check "and asks no second time" "$id" "$(request id)"
+docker exec ask sh -c "kill -KILL -1"
+check_that "who is killed withdraws its request" eventually 10 no_request
+check_match "which the record tells" 'withdrawn' "$(actplane events ask)"
+
+# The daemon is killed while somebody is held.
+docker exec ask cat /share/ask/restart > "$work/restart" 2>&1 &
+running=$!
+read -r id pid < <(request id pid)
+kill -9 "$(pgrep -x actplaned)"
+sleep 1
+check "without the daemon it stays stopped" T "$(state "$pid")"
+docker exec ask cat /share/ask/meanwhile > "$work/denied" 2>&1 &
+check "the next daemon knows the request" "$id" "$(request id)"
+actplane approve "$id" > /dev/null
+wait "$running"
+check "and lets it go on" "" "$(cat "$work/restart")"
+check_that "what asked meanwhile asks still" eventually 20 eval '! no_request'
+actplane deny "$(request id)" > /dev/null
+
+# What a file is called does not speak for itself.
+docker exec ask touch $'/share/ask/\e[2Kx\n  wants to  read harmless'
+docker exec ask cat $'/share/ask/\e[2Kx\n  wants to  read harmless' > /dev/null 2>&1 &
+request id > /dev/null
+actplane requests ask > "$work/shown"
+check "a name with control characters is one line" 1 "$(grep -c 'wants to  read' "$work/shown")"
+check "and none of them" "" "$(LC_ALL=C tr -d '\n -~' < "$work/shown")"
+actplane deny "$(request id)" > /dev/null
+exit "$failed"
