@@ -37,13 +37,32 @@ func (e *Engine) earlierStarts(id string, ended time.Time) *state.Saved {
 	return saved
 }
 
-// answersInForce are the requests whose answers the next start is to know.
-func (s *scope) answersInForce(now time.Time) ([]byte, error) {
+// answersInForce are the requests whose answers the next start is to know. What is left
+// of a counted grant the kernel knows, who was away in between or not.
+func (e *Engine) answersInForce(s *scope, slot kernel.Slot) ([]byte, error) {
+	known, err := e.config.Kernel.Answers(slot)
+	if err != nil {
+		return nil, fmt.Errorf("read answers: %w", err)
+	}
+	left := map[kernel.AskKey]uint32{}
+	for key, a := range known {
+		left[key] = a.Count
+	}
 	var kept []request
 	for _, r := range s.requests.list() {
-		if r.Answer.inForce(now) && (r.Answer.Count == 0 || r.Answer.Used < uint64(r.Answer.Count)) {
-			kept = append(kept, r)
+		if !r.Answer.inForce(e.config.now()) {
+			continue
 		}
+		if r.Answer.Count > 0 {
+			n := min(r.Answer.Count, left[r.Key])
+			if left[r.Key] -= n; n == 0 {
+				continue
+			}
+			counted := *r.Answer
+			counted.Used = uint64(counted.Count - n)
+			r.Answer = &counted
+		}
+		kept = append(kept, r)
 	}
 	if kept == nil {
 		return nil, nil
@@ -182,7 +201,7 @@ func (e *Engine) saveState(s *scope, total kernel.Stats) error {
 		Counters: state.Counters{Denied: total.Denied, Notified: total.Notified, Lost: total.Lost, Starved: total.Starved},
 	}
 	saved.Image = now.Image[:]
-	if saved.Answers, err = s.answersInForce(e.config.now()); err != nil {
+	if saved.Answers, err = e.answersInForce(s, *r.Slot); err != nil {
 		return err
 	}
 	saved.Program = rulesSum(s.program)

@@ -223,7 +223,8 @@ func TestAnswersOfContainer(t *testing.T) {
 	}
 	add(1, answer{Denied: true, Lifetime: true, Because: "no"})
 	add(2, answer{Count: 3, Used: 1})
-	add(3, answer{Count: 1, Used: 1})
+	add(3, answer{Count: 1}) // used while the daemon was away
+	m.kernel.set(func() { m.kernel.answers[*s.now().Slot] = map[kernel.AskKey]kernel.Answer{{2}: {Count: 2}, {3}: {}} })
 	add(4, answer{Until: m.now().Add(time.Hour)})
 	add(5, answer{Until: m.now().Add(time.Minute)})
 	m.exit("c", 100)
