@@ -119,6 +119,10 @@ enum reason {
 				 * is its label */
 	REASON_TOO_MANY_ASKS,	/* more than MAX_LIFTED */
 	REASON_ARGS_CHANGED,	/* argv or environment are not what was granted */
+	/* A program ran that would open something, and did not, since it */
+	REASON_FOREIGN_FILE,   /* was written or got its name inside the scope */
+	REASON_FOREIGN_TRACED, /* is traced from inside */
+	REASON_FOREIGN_ENV,    /* was started with a variable that makes it run other code */
 };
 
 /* What became of an ask. */
@@ -181,7 +185,7 @@ struct row {
 	__u32 default_ops; /* bit set: operations that have a default, the same in all rows */
 	__u32 modified;	   /* some clause here asks whether the file was modified */
 	__u32 kept;	   /* the row that has only what is protected here; 0: nothing is */
-	__u32 pad;
+	__u32 opens;	   /* running it arms a gate, is lineage or transforms labels */
 	struct range clauses[NUM_OPS];
 	struct range allows[NUM_OPS];
 	struct range gates[NUM_OPS];
@@ -294,6 +298,24 @@ struct pending {
 	__u32 exit;
 };
 
+struct armed {
+	__u64 epoch;
+	__u32 gate;
+	__u32 pad;
+};
+
+/* What the exec of the program that runs now has opened, and what is taken back when
+ * it is not that program any more: when another one writes to it or traces it, or it
+ * runs code that was made inside the scope. */
+struct opened {
+	__u64 lineage;
+	__u64 endorsed;
+	__u64 stripped; /* labels that it had, and that were cleared */
+	__u32 armed_count;
+	__u32 pad;
+	struct armed armed[MAX_PENDING];
+};
+
 /* A thread group in a scope. */
 struct process {
 	__u64 id;
@@ -306,6 +328,7 @@ struct process {
 	__u32 pending_count;
 	__u64 ancestors[MAX_ANCESTORS]; /* nearest first */
 	struct pending pending[MAX_PENDING];
+	struct opened opened;
 };
 
 struct file_key {

@@ -157,6 +157,20 @@ type CheckerProcess struct {
 		Gate  uint32
 		Exit  uint32
 	}
+	Opened struct {
+		_          structs.HostLayout
+		Lineage    uint64
+		Endorsed   uint64
+		Stripped   uint64
+		ArmedCount uint32
+		Pad        uint32
+		Armed      [8]struct {
+			_     structs.HostLayout
+			Epoch uint64
+			Gate  uint32
+			Pad   uint32
+		}
+	}
 }
 
 type CheckerQuery struct {
@@ -247,7 +261,7 @@ type CheckerThread struct {
 			Row     uint32
 			NameRow uint32
 			Argc    int32
-			Trusted uint32
+			Foreign uint32
 			Exempt  uint32
 			Pad     uint32
 			Object  [2]uint64

@@ -9,6 +9,7 @@
 #include "scope.bpf.h"
 #include "identity.bpf.h"
 #include "labels.bpf.h"
+#include "trust.bpf.h"
 #include "gates.bpf.h"
 #include "match.bpf.h"
 #include "sums.bpf.h"

@@ -199,6 +199,20 @@ type EnforcerProcess struct {
 		Gate  uint32
 		Exit  uint32
 	}
+	Opened struct {
+		_          structs.HostLayout
+		Lineage    uint64
+		Endorsed   uint64
+		Stripped   uint64
+		ArmedCount uint32
+		Pad        uint32
+		Armed      [8]struct {
+			_     structs.HostLayout
+			Epoch uint64
+			Gate  uint32
+			Pad   uint32
+		}
+	}
 }
 
 type EnforcerRange struct {
@@ -264,7 +278,7 @@ type EnforcerRow struct {
 	DefaultOps  uint32
 	Modified    uint32
 	Kept        uint32
-	Pad         uint32
+	Opens       uint32
 	Clauses     [10]EnforcerRange
 	Allows      [10]EnforcerRange
 	Gates       [10]EnforcerRange
@@ -328,7 +342,7 @@ type EnforcerThread struct {
 			Row     uint32
 			NameRow uint32
 			Argc    int32
-			Trusted uint32
+			Foreign uint32
 			Exempt  uint32
 			Pad     uint32
 			Object  [2]uint64

@@ -145,7 +145,6 @@ static __always_inline u32 args_mode(void)
 static __always_inline bool match_level(struct act *act, struct linux_binprm *bprm,
 					struct exec_level *level)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct file *file = BPF_CORE_READ(bprm, file);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct row *row, *named;
@@ -167,9 +166,7 @@ static __always_inline bool match_level(struct act *act, struct linux_binprm *bp
 	level->inode = act->inode;
 	level->argc = BPF_CORE_READ(bprm, argc);
 	note_program(act, level, inode);
-	level->trusted = !file_touched(act, inode) && !BPF_CORE_READ(task, ptrace) &&
-			 !named_below(act, (u64)BPF_CORE_READ(file, f_path.mnt),
-				      (u64)BPF_CORE_READ(file, f_path.dentry));
+	level->foreign = row->opens ? foreign_file(act, file) : 0;
 	return true;
 }
 
@@ -327,12 +324,16 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 	return 0;
 }
 
-__noinline int commit_level(struct act *act, u64 number)
+/* commit_level does what one program of the exec does to gates, lineage and labels. ENV
+ * is what foreign_env says. It returns the reason for which it opened nothing, though it
+ * would. */
+__noinline u32 commit_level(struct act *act, u64 number, u32 env)
 {
 	struct process *process = current_process();
 	struct thread *thread = thread_state();
 	struct exec_level level;
 	struct row *row;
+	u32 foreign;
 
 	if (!act || !thread || !process || number >= MAX_EXEC_LEVELS)
 		return 0;
@@ -340,11 +341,37 @@ __noinline int commit_level(struct act *act, u64 number)
 	row = table_entry(rows, act->image, level.row);
 	if (!row)
 		return 0;
-	if (level.trusted)
+	foreign = level.foreign ?: env;
+	if (!foreign)
 		transform(process, row);
-	move_gates(act, level.row, OP_EXEC, level.trusted);
+	move_gates(act, level.row, OP_EXEC, !foreign);
 	move_gates(act, level.name_row, OP_EXEC, 0);
-	return 0;
+	return row->opens ? foreign : 0;
+}
+
+/* opens_something tells whether a program of the exec would open something. */
+static __always_inline bool opens_something(struct act *act, struct thread *thread)
+{
+	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
+		struct row *row;
+
+		if (i >= thread->exec.levels)
+			break;
+		row = table_entry(rows, act->image, thread->exec.level[i].row);
+		if (row && row->opens)
+			return true;
+	}
+	return false;
+}
+
+/* report_foreign tells that a program ran and opened nothing: who waits for what it
+ * would have opened has to know why. */
+static __always_inline void report_foreign(struct act *act, u32 reason)
+{
+	act->effect = EFFECT_NOTIFY;
+	act->op = OP_EXEC;
+	act->reason = reason;
+	settle(act);
 }
 
 /* commit_labels comes before all levels' transforms: what one program brings in must
@@ -354,6 +381,7 @@ static __always_inline void commit_labels(struct act *act, struct thread *thread
 {
 	process->pending_count = 0;
 	process->cleared = 0;
+	__builtin_memset(&process->opened, 0, sizeof(process->opened));
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++)
 		if (i < thread->exec.levels)
 			gain(act, thread->exec.level[i].labels);
@@ -439,7 +467,10 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 {
 	struct process *process = current_process();
 	struct file *file = BPF_CORE_READ(bprm, file);
+	u32 argc = BPF_CORE_READ(bprm, argc), env = 0, foreign = 0;
 
+	if (opens_something(act, thread))
+		env = foreign_env(argv, argc, BPF_CORE_READ(bprm, envc));
 	if (process)
 		commit_labels(act, thread, process);
 	if (in_setup(act))
@@ -448,9 +479,9 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
 		if (i >= thread->exec.levels || denied(act))
 			break;
-		second_look(act, argv, BPF_CORE_READ(bprm, argc), i);
+		second_look(act, argv, argc, i);
 		if (!denied(act))
-			commit_level(act, i);
+			foreign = commit_level(act, i, env) ?: foreign;
 	}
 	thread->exec.levels = 0;
 	act->object_kind = OBJECT_PATH;
@@ -458,6 +489,8 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 			     (u64)BPF_CORE_READ(file, f_path.dentry));
 	if (settle(act))
 		bpf_send_signal(SIGKILL);
+	else if (foreign)
+		report_foreign(act, foreign);
 	if (process)
 		process->flags &= ~PROCESS_SETUP;
 }

@@ -313,20 +313,32 @@ static __always_inline bool in_exec(void)
 	       number == X86_COMPAT_EXECVEAT;
 }
 
-/* A program that is mapped to be run by something else than exec, as a loader does
- * when it is told "ld.so /usr/bin/git". What argv will be is not known. */
+/*
+ * A program that is mapped to be run by something else than exec, as a loader does
+ * when it is told "ld.so /usr/bin/git". What argv will be is not known. And code that
+ * was made inside the scope: who runs it is not the program that it was.
+ */
 static __always_inline bool on_mmap_file(struct file *file, unsigned long prot)
 {
+	struct process *process;
 	struct act act = {};
 	bool refused;
 
-	if (!file || !(prot & PROT_EXEC) || in_exec() ||
-	    is_internal(BPF_CORE_READ(file, f_path.mnt)))
+	if (!file || !(prot & PROT_EXEC) || is_internal(BPF_CORE_READ(file, f_path.mnt)))
 		return false;
 	if (!begin(&act, &refused))
 		return refused;
 	act.inode = (u64)BPF_CORE_READ(file, f_inode);
 	act.mapped = 1;
+	act.object_kind = OBJECT_PATH;
+	process = current_process();
+	/* Also the loader that the kernel maps for an exec: that is committed already. */
+	if (process && file_modified(&act) != MODIFIED_NO)
+		take_back(process);
+	if (in_exec()) {
+		release(&act);
+		return false;
+	}
 	decide(&act, locate_file(&act, file), OP_EXEC, ARGS_MAPPED);
 	return end(&act);
 }

@@ -71,6 +71,33 @@ static __always_inline void wait_for_exit(struct scope *scope, struct gate_ref *
 	process->pending[count].exit = ref->exit;
 }
 
+/* note_armed remembers what the exec of the current process has armed. False: there is
+ * no room, so that it is not to be armed. */
+static __always_inline bool note_armed(u32 gate, u64 epoch)
+{
+	struct process *process = current_process();
+	u64 count;
+
+	if (!process)
+		return false;
+	count = process->opened.armed_count;
+	if (count >= MAX_PENDING)
+		return false;
+	process->opened.armed_count = count + 1;
+	BOUND(count, MAX_PENDING - 1);
+	process->opened.armed[count].gate = gate;
+	process->opened.armed[count].epoch = epoch;
+	return true;
+}
+
+static __always_inline void arm_now(struct scope *scope, u32 gate, u32 exec)
+{
+	u64 epoch = tick(scope);
+
+	if (!exec || note_armed(gate, epoch))
+		arm_gate(scope, gate, epoch);
+}
+
 struct gate_walk {
 	u32 slot;
 	u32 image, first;
@@ -102,7 +129,7 @@ static long gate_step(u64 step, struct gate_walk *walk)
 	else if (walk->trusted && ref->exit >= 0)
 		wait_for_exit(scope, ref);
 	else if (walk->trusted)
-		arm_gate(scope, ref->gate, tick(scope));
+		arm_now(scope, ref->gate, walk->exec);
 	return 0;
 }
 

@@ -68,64 +68,6 @@ static __always_inline u64 file_labels(struct act *act, struct inode *inode)
 	return file_state_of(act, inode).labels;
 }
 
-/* file_touched tells whether a program is not what it was outside of the scope: its
- * contents, or what it is called. */
-static __always_inline bool file_touched(struct act *act, struct inode *inode)
-{
-	return file_state_of(act, inode).flags & (FILE_MODIFIED | FILE_NAMED | FILE_UNKNOWN);
-}
-
-struct climb {
-	struct act *act;
-	struct dentry *dentry;
-	struct vfsmount *mount;
-	bool named;
-};
-
-static long climb_step(u64 step, struct climb *climb)
-{
-	struct dentry *dentry = climb->dentry, *parent;
-	struct vfsmount *vfsmount = climb->mount;
-	struct file_state *state;
-	struct file_key key;
-
-	if (!climb->act)
-		return 1;
-	if (dentry == BPF_CORE_READ(vfsmount, mnt_root)) {
-		u32 offset = bpf_core_field_offset(struct mount, mnt);
-		struct mount *mount = (void *)vfsmount - offset;
-		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
-
-		climb->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-		climb->mount = (void *)above + offset;
-		return above == mount;
-	}
-	parent = BPF_CORE_READ(dentry, d_parent);
-	if (dentry == parent)
-		return 1;
-	climb->dentry = parent;
-	key = file_key(climb->act, BPF_CORE_READ(parent, d_inode));
-	state = bpf_map_lookup_elem(&files, &key);
-	climb->named = state && state->flags & FILE_NAMED;
-	return climb->named;
-}
-
-/* named_below tells whether a file's path was made inside the scope, by the rename of a
- * directory above it. */
-__noinline int named_below(struct act *act, u64 mount, u64 dentry)
-{
-	struct climb climb = { .act = act, .dentry = (void *)dentry, .mount = (void *)mount };
-	struct image *head;
-
-	if (!act)
-		return 1;
-	head = image_at(act->image);
-	if (!head || !head->marks)
-		return 0; /* nothing asks for it */
-	bpf_loop(MAX_PATH_DEPTH, climb_step, &climb, 0);
-	return climb.named;
-}
-
 /* file_modified tells whether a file's contents were written inside the scope. */
 __noinline int file_modified(struct act *act)
 {
@@ -303,18 +245,6 @@ __noinline int gain(struct act *act, u64 labels)
 	}
 	__sync_fetch_and_or(&process->labels, labels);
 	return 0;
-}
-
-/* transform does to the current process what the program that it runs now is named
- * for. */
-static __always_inline void transform(struct process *process, struct row *row)
-{
-	__sync_fetch_and_or(&process->lineage, row->lineage);
-	if (!(row->declassify | row->endorse))
-		return;
-	process->cleared |= row->declassify;
-	__sync_fetch_and_and(&process->labels, ~row->declassify);
-	__sync_fetch_and_or(&process->labels, row->endorse);
 }
 
 static __always_inline u32 row_kept(u32 image, u32 number)

@@ -37,7 +37,7 @@ struct exec_level {
 	u32 row;      /* by resolved path */
 	u32 name_row; /* by the name invoked */
 	s32 argc;     /* the kernel's count at this level */
-	u32 trusted;  /* may arm gates and count as lineage */
+	u32 foreign;  /* the reason for which it opens nothing, or 0 */
 	u32 exempt;   /* the guest: the rules do not apply to it */
 	u32 pad;
 	u64 object[2]; /* sum of the path, if the image asks */

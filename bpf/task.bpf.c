@@ -33,6 +33,9 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 	child->labels = process->labels;
 	child->lineage = process->lineage;
 	child->cleared = process->cleared;
+	child->opened.lineage = process->opened.lineage;
+	child->opened.endorsed = process->opened.endorsed;
+	child->opened.stripped = process->opened.stripped;
 	child->scope = process->scope;
 	child->flags = process->flags;
 	if (process->ancestors[MAX_ANCESTORS - 1])
@@ -118,6 +121,23 @@ int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path, struct 
 	return 0;
 }
 
+#define X86_PROCESS_VM_READV 310
+#define X86_PIDFD_GETFD 438
+
+/* only_reads tells whether the system call that asks for another process's memory only
+ * reads it. */
+static __always_inline bool only_reads(void)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 number = syscall_number();
+
+	if (number == X86_OPENAT)
+		return !(BPF_CORE_READ(regs, dx) & O_ACCMODE);
+	if (number == X86_OPEN)
+		return !(BPF_CORE_READ(regs, si) & O_ACCMODE);
+	return number == X86_PROCESS_VM_READV || number == X86_PIDFD_GETFD;
+}
+
 /* A process in setup still has the host's files open, and what is outside of the
  * scope is not for the scope's processes to look into. */
 static __always_inline bool on_ptrace_access_check(struct task_struct *target, unsigned int mode)
@@ -137,6 +157,9 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 		release(&act);
 		return denied(&act);
 	}
+	/* Who is traced or written to is not the program that ran any more. */
+	if (other && !denied(&act) && !only_reads())
+		take_back(other);
 	return end(&act);
 }
 TWIN(ptrace_access_check, (struct task_struct * target, unsigned int mode), (target, mode))

@@ -282,7 +282,7 @@ func (w *world) foreign(p *process) {
 	p.lineage &^= p.program.lineage
 	p.labels = p.labels&^p.program.endorsed | p.program.cleared
 	for _, a := range p.program.armed {
-		delete(w.gates[a[0]].armed, a[1])
+		maps.DeleteFunc(w.gates[a[0]].armed, func(at int, _ bool) bool { return at <= a[1] })
 	}
 	p.program, p.waiting = program{}, nil
 }

@@ -70,6 +70,8 @@ func runActor() error {
 type actorState struct {
 	files map[string]*os.File
 	conn  net.Conn
+
+	running *exec.Cmd
 }
 
 func outcome(err error) string {
@@ -144,6 +146,28 @@ func (s *actorState) step(args []string) error {
 		return unix.Acct(args[0])
 	case "sendmany": // two datagrams in one system call
 		return sendMany(args[0], args[1])
+	case "runenv":
+		return runWith(args[:1], args[1:])
+	case "runlongenv": // behind 300 variables of a length
+		length, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		return runWith(append(slices.Repeat([]string{"A=" + strings.Repeat("x", length-2)}, 300), args[1]), args[2:])
+	case "start": // a program that goes on; answers with its number
+		s.running = exec.Command(args[0], args[1:]...)
+		if err := s.running.Start(); err != nil {
+			return err
+		}
+		return errors.New(strconv.Itoa(s.running.Process.Pid))
+	case "wait":
+		return s.running.Wait()
+	case "look": // into another process's memory
+		return openMemory(args[0], os.O_RDONLY)
+	case "poke":
+		return openMemory(args[0], os.O_RDWR)
+	case "trace":
+		return trace(args[0])
 	case "runlong": // with 10,000 arguments before the given ones
 		return exec.Command(args[0], append(slices.Repeat([]string{"file"}, 10000), args[1:]...)...).Run()
 	case "runthread":
@@ -406,4 +430,35 @@ func execFromThread(args []string) error {
 		failed <- unix.Exec(args[0], args, os.Environ())
 	}()
 	return <-failed
+}
+
+func runWith(env, args []string) error {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = env
+	return cmd.Run()
+}
+
+func openMemory(pid string, flags int) error {
+	f, err := os.OpenFile("/proc/"+pid+"/mem", flags, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// trace stops a process as a debugger does, and lets it go.
+func trace(pid string) error {
+	runtime.LockOSThread() // who traces is a thread
+	defer runtime.UnlockOSThread()
+	number, err := strconv.Atoi(pid)
+	if err != nil {
+		return err
+	}
+	if err := unix.PtraceAttach(number); err != nil {
+		return err
+	}
+	if _, err := unix.Wait4(number, nil, unix.WALL, nil); err != nil {
+		return err
+	}
+	return unix.PtraceDetach(number)
 }

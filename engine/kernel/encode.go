@@ -227,6 +227,7 @@ func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row, kept uint32) {
 		Declassify:  row.Declassify,
 		Endorse:     row.Endorse,
 		Modified:    number(asksForModified(image, row)),
+		Opens:       number(opens(row)),
 	}
 	if len(row.Tokens) > 0 {
 		var set bpf.EnforcerArgSet
@@ -326,11 +327,17 @@ func marks(image *dfa.Image) bool {
 	}
 	for i := range image.Rows {
 		row := &image.Rows[i]
-		if row.Lineage|row.Declassify|row.Endorse != 0 || asksForModified(image, row) || slices.ContainsFunc(row.Gates[ir.Exec], func(ref dfa.GateRef) bool { return ref.Arm }) {
+		if opens(row) || asksForModified(image, row) {
 			return true
 		}
 	}
 	return false
+}
+
+// opens tells whether running a program of the row opens something.
+func opens(row *dfa.Row) bool {
+	return row.Lineage|row.Declassify|row.Endorse != 0 ||
+		slices.ContainsFunc(row.Gates[ir.Exec], func(ref dfa.GateRef) bool { return ref.Arm })
 }
 
 func execLooksAtArgs(image *dfa.Image, row *dfa.Row) bool {

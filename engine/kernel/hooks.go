@@ -140,7 +140,8 @@ func needs(image *dfa.Image) need {
 	if listed(ir.Bind) {
 		result |= needBinds | needNames // Unix sockets are files
 	}
-	if slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
+	if slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return opens(&r) }) ||
+		slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
 		result |= needMaps
 	}
 	if image.Labels != 0 || marks(image) || len(image.Protects) > 0 {

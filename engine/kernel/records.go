@@ -193,6 +193,12 @@ func reasonText(reason uint8) string {
 		return "more rules ask about one operation than it can have grants"
 	case 9:
 		return "the arguments or the environment are not those that were granted"
+	case 10:
+		return "the program ran, and does not count for conditions of the policy that name it, since it was written, renamed or linked inside the container"
+	case 11:
+		return "the program ran, and does not count for conditions of the policy that name it, since another process traces it"
+	case 12:
+		return "the program ran, and does not count for conditions of the policy that name it, since it was started with a variable that makes it run other code (LD_PRELOAD, PYTHONPATH, NODE_OPTIONS or the like); without the variable it does"
 	default:
 		return fmt.Sprintf("engine reason %d", reason)
 	}

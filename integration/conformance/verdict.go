@@ -103,6 +103,9 @@ func judge(out outcome, events []*api.Event, program *ir.Program, degraded bool)
 		if e.Outcome == string(feedback.Used) {
 			continue
 		}
+		if e.Effect == "notify" && e.Clause == "" {
+			continue // a program that opened nothing: no clause says so
+		}
 		now, then := slices.Index(effects, e.Effect), slices.Index(effects, v.effect)
 		if now > then || now == then && order(e.Rule) < order(v.rule) {
 			v = verdict{e.Effect, e.Rule}

@@ -3,9 +3,6 @@
 package model
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -34,10 +31,7 @@ func (p *Process) traced() bool { return p.tracer != nil && !p.tracer.ended }
 // interpreter run other code than its own.
 func (p *Process) loads() bool {
 	for name := range p.env {
-		if strings.HasPrefix(name, "LD_") || slices.Contains([]string{
-			"BASH_ENV", "ENV", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5LIB", "PERL5OPT", "PERLLIB", "RUBYLIB",
-			"RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "CLASSPATH", "LUA_INIT", "LUA_PATH", "PHPRC", "GCONV_PATH",
-		}, name) {
+		if ir.LoadsCode(name) {
 			return true
 		}
 	}
@@ -79,7 +73,7 @@ func (s *Scope) tamper(p *Process) {
 	p.Lineage &^= p.image.lineage
 	p.Labels = p.Labels&^p.image.endorsed | p.image.stripped
 	for _, a := range p.image.armed {
-		a.epoch = -1
+		a.takeBack()
 	}
 	p.image, p.pending = image{}, nil
 }

@@ -69,12 +69,25 @@ type gate struct {
 }
 
 // arming is one time that a gate was armed; in no epoch if it was taken back.
-type arming struct{ epoch int }
+type arming struct {
+	gate  *gate
+	epoch int
+}
 
 func (g *gate) arm(epoch int) *arming {
-	a := &arming{epoch}
+	a := &arming{g, epoch}
 	g.armed = append(g.armed, a)
 	return a
+}
+
+// takeBack closes the gate, unless it was armed again since.
+func (a *arming) takeBack() {
+	for _, b := range a.gate.armed {
+		b.epoch = -1
+		if b == a {
+			return
+		}
+	}
 }
 
 func (g *gate) fresh() bool {
