@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/actplane/actplane/internal/randomcase"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/model"
 )
@@ -25,14 +24,14 @@ type discord struct {
 // compare acts a scenario out on both, and compares each verdict and what both
 // hold afterwards. It returns nil when they agree, and when the policy has errors;
 // sense is the number of steps that make some.
-func compare(s *scenario) (found *discord, sense int, err error) {
-	p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+func compare(s *randomcase.Case) (found *discord, sense int, err error) {
+	p, err := Compile([]Document{{Name: "policy", Text: s.Document()}}, Options{})
 	if err != nil {
 		return nil, 0, err
 	}
 	m, w := model.New(p.Program), newWorld(p)
 	var done [][]string
-	for _, step := range s.steps {
+	for _, step := range s.Steps {
 		decided := len(step) > 2 && w.processes[step[0]] != nil && w.decides(step)
 		sense := decided && w.sense(step[1], step[2:])
 		d, err := m.Do(step)
@@ -86,77 +85,27 @@ func unequal(p *ir.Program, m *model.Scope, w *world, steps [][]string) string {
 	return ""
 }
 
-// minimize leaves out of a scenario that fails what is not needed for that.
-func minimize(s *scenario) *scenario {
-	fails := func(s *scenario) bool {
+// report is a scenario that fails as a case, with the model's verdicts.
+func report(s *randomcase.Case) string {
+	if found, _, _ := compare(s); len(found.steps) < len(s.Steps) {
+		s.Steps = found.steps
+	}
+	s = randomcase.Minimize(s, func(s *randomcase.Case) bool {
 		found, _, err := compare(s)
 		return err == nil && found != nil
-	}
-	for changed := true; changed; {
-		changed = false
-		if found, _, _ := compare(s); len(found.steps) < len(s.steps) {
-			s.steps = found.steps
-		}
-		for size := max(1, len(s.steps)/2); size > 0; size /= 2 {
-			for i := 0; i+size <= len(s.steps); {
-				less := *s
-				less.steps = slices.Delete(slices.Clone(s.steps), i, i+size)
-				if fails(&less) {
-					*s, changed = less, true
-				} else {
-					i++
-				}
-			}
-		}
-		for i := 0; i < len(s.declarations); {
-			less := *s
-			less.declarations = slices.Delete(slices.Clone(s.declarations), i, i+1)
-			if fails(&less) {
-				*s, changed = less, true
-			} else {
-				i++
-			}
-		}
-		for i := 0; i < len(s.protects); {
-			less := *s
-			less.protects = slices.Delete(slices.Clone(s.protects), i, i+1)
-			if fails(&less) {
-				*s, changed = less, true
-			} else {
-				i++
-			}
-		}
-	}
-	return s
-}
-
-// report is a scenario that fails as a case, with the model's verdicts.
-func report(s *scenario) string {
-	s = minimize(s)
+	})
 	found, _, _ := compare(s)
-	p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+	p, err := Compile([]Document{{Name: "policy", Text: s.Document()}}, Options{})
 	if err != nil {
 		return err.Error()
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n== found\nyaml:\n", found.what)
-	for _, line := range strings.Split(strings.TrimSpace(string(s.document())), "\n") {
-		fmt.Fprintf(&b, "  %s\n", line)
-	}
-	b.WriteString("trace:\n")
 	m := model.New(p.Program)
-	for _, step := range s.steps {
+	var verdicts []string
+	for _, step := range s.Steps {
 		d, _ := m.Do(step)
-		var words []string
-		for _, word := range step {
-			if strings.Contains(word, " ") {
-				word = strconv.Quote(word)
-			}
-			words = append(words, word)
-		}
-		fmt.Fprintf(&b, "  %s %s\n", strings.Join(words, " "), d)
+		verdicts = append(verdicts, d.String())
 	}
-	return b.String()
+	return found.what + "\n\n" + s.Text("found", verdicts)
 }
 
 // choices is a source of random numbers: the bytes of a text, which a fuzzer
@@ -190,7 +139,7 @@ func FuzzDifferential(f *testing.F) {
 		if len(text) > 1000 {
 			return
 		}
-		s := (&generator{Rand: rand.New(newChoices(text))}).scenario()
+		s := (&randomcase.Generator{Rand: rand.New(newChoices(text))}).Case()
 		if found, _, err := compare(s); err == nil && found != nil {
 			t.Fatal(report(s))
 		}
@@ -209,8 +158,8 @@ func TestDifferential(t *testing.T) {
 		for i := range text {
 			text[i] = byte(r.Uint32())
 		}
-		g := &generator{Rand: rand.New(newChoices(text))}
-		s := g.scenario()
+		g := &randomcase.Generator{Rand: rand.New(newChoices(text))}
+		s := g.Case()
 		found, sense, err := compare(s)
 		if err != nil {
 			continue
@@ -240,20 +189,20 @@ func TestMovedBehind(t *testing.T) {
 		{`block write "/*/*/a"`, `notify write "/*/d/a"`, "ok"},
 		{`block unlink "/*/*/a"`, `ask unlink "/w/d/a"`, "ask r1"},
 	} {
-		s := &scenario{
-			declarations: []string{"rule RULE: " + c.first, "rule RULE: " + c.then},
-			steps:        [][]string{{"a", "rename", "/w/d", "/s/d"}},
+		s := &randomcase.Case{
+			Declarations: []string{"rule RULE: " + c.first, "rule RULE: " + c.then},
+			Steps:        [][]string{{"a", "rename", "/w/d", "/s/d"}},
 		}
 		found, sense, err := compare(s)
 		if err != nil || found != nil || sense != 1 {
 			t.Errorf("%s; %s: %v, %+v", c.first, c.then, err, found)
 			continue
 		}
-		p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+		p, err := Compile([]Document{{Name: "policy", Text: s.Document()}}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, err := model.New(p.Program).Do(s.steps[0]); err != nil || d.String() != c.want {
+		if d, err := model.New(p.Program).Do(s.Steps[0]); err != nil || d.String() != c.want {
 			t.Errorf("%s; %s: %v, %v, want %s", c.first, c.then, d, err, c.want)
 		}
 	}

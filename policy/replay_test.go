@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/actplane/actplane/internal/randomcase"
 	"github.com/actplane/actplane/policy/explain"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/model"
@@ -16,9 +17,9 @@ import (
 
 // sensible returns the steps of a scenario that make sense under a program, as those of
 // a case. Nobody approves anything: that is not in a record.
-func sensible(p *ir.Program, s *scenario) (out []model.Step) {
+func sensible(p *ir.Program, s *randomcase.Case) (out []model.Step) {
 	m := model.New(p)
-	for _, words := range s.steps {
+	for _, words := range s.Steps {
 		if words[0] == "human" && words[1] == "approve" {
 			continue
 		}
@@ -34,11 +35,11 @@ func sensible(p *ir.Program, s *scenario) (out []model.Step) {
 func TestReplayItself(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1))}
+	g := &randomcase.Generator{Rand: rand.New(rand.NewPCG(seed, 1))}
 	var kinds [replay.Unclear + 1]int
 	for range 1500 {
-		s := g.scenario()
-		p, err := Compile([]Document{{Name: "policy", Text: s.document()}}, Options{})
+		s := g.Case()
+		p, err := Compile([]Document{{Name: "policy", Text: s.Document()}}, Options{})
 		if err != nil {
 			continue
 		}
@@ -63,7 +64,7 @@ func TestReplayItself(t *testing.T) {
 				return a.Effect == e.Record.Effect || a.Effect == ir.Ask && strings.HasPrefix(e.Record.Clause, "ask") && e.Record.Effect == ir.Block
 			}
 			if o.Kind == replay.Differs || o.Kind == replay.Itself || o.Kind == replay.Depends && !slices.ContainsFunc(o.Answers, same) {
-				t.Fatalf("seed %d: %s\n%+v\n%+v\n%s", seed, e.Event, r, o, s.document())
+				t.Fatalf("seed %d: %s\n%+v\n%+v\n%s", seed, e.Event, r, o, s.Document())
 			}
 		}
 	}

@@ -82,5 +82,5 @@ func (a *actors) socketCommand(s *subject, op, text string) (command []string, d
 	case serves:
 		return []string{"recv", strconv.Itoa(s.sockets["at "+text])}, nil, nil
 	}
-	return nil, nil, fmt.Errorf("%s has no socket to receive from %s", s.name, text)
+	return nil, nil, &unreachableError{fmt.Sprintf("%s has no socket to receive from %s", s.name, text)}
 }

@@ -69,16 +69,21 @@ func start(ctx context.Context, dir, id string, c *planned, actor []byte) (box *
 // launch starts the runtime. All channels are there before the scope is: subjects
 // inherit them.
 func (box *container) launch(ctx context.Context, c *planned) error {
-	var theirs []*os.File
-	defer func() {
-		for _, f := range theirs {
-			f.Close()
-		}
-	}()
+	theirs, err := box.channels(c)
+	defer closeAll(theirs)
+	if err != nil {
+		return err
+	}
+	return box.run(theirs, exec.CommandContext(ctx, "actplane-runtime", "run", "--bundle", box.stage.dir,
+		"--preserve-fds", strconv.Itoa(len(theirs)), box.id))
+}
+
+// channels makes the subjects, and returns their ends.
+func (box *container) channels(c *planned) (theirs []*os.File, err error) {
 	for i, name := range append([]string{"the first program"}, subjectNames(c)...) {
 		ours, end, err := newChannel()
 		if err != nil {
-			return err
+			return theirs, err
 		}
 		theirs = append(theirs, os.NewFile(uintptr(end), "channel"))
 		s := &subject{name: name, number: i, channel: ours, pidfd: -1, sockets: map[string]int{}, files: map[string]int{}}
@@ -88,8 +93,18 @@ func (box *container) launch(ctx context.Context, c *planned) error {
 			box.subjects[name] = s
 		}
 	}
-	box.command = exec.CommandContext(ctx, "actplane-runtime", "run", "--bundle", box.stage.dir,
-		"--preserve-fds", strconv.Itoa(len(theirs)), box.id)
+	return theirs, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// run starts the container with what starts it, and waits for its first program.
+func (box *container) run(theirs []*os.File, command *exec.Cmd) error {
+	box.command = command
 	box.command.ExtraFiles = theirs
 	box.command.Stdout, box.command.Stderr = &box.output, &box.output
 	box.command.WaitDelay = stopTimeout

@@ -31,6 +31,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 )
 
@@ -69,13 +70,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) >= 2 && args[0] == "pack" {
 		return pack(args[1:], out)
 	}
+	if len(args) == 4 && args[0] == "random" {
+		seed, err := strconv.ParseUint(args[2], 10, 64)
+		count, err2 := strconv.ParseUint(args[3], 10, 32)
+		if err = errors.Join(err, err2); err != nil {
+			return usageError{err}
+		}
+		return randomly(ctx, args[1], seed, count, out)
+	}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	expect := flags.String("expect", "", "")
 	scenario := flags.Bool("scenario", false, "")
 	keep := flags.Bool("keep", false, "")
 	if len(args) == 0 || args[0] != "run" || flags.Parse(args[1:]) != nil || flags.NArg() != 2 {
-		return usageError{errors.New("usage: conformance pack FILE…, or conformance run [-expect FILE] [-scenario] [-keep] ACTOR PLAN")}
+		return usageError{errors.New("usage: conformance pack FILE…, or conformance run [-expect FILE] [-scenario] [-keep] ACTOR PLAN, or conformance random ACTOR SEED COUNT")}
 	}
 	p, err := readPlan(flags.Arg(1))
 	if err != nil {

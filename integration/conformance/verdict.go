@@ -103,7 +103,7 @@ func judge(out outcome, events []*api.Event, program *ir.Program, degraded bool)
 		if e.Outcome == string(feedback.Used) {
 			continue
 		}
-		if e.Effect == "notify" && e.Clause == "" {
+		if e.Effect == "notify" && e.Clause == "" && e.Rule == "" {
 			continue // a program that opened nothing: no clause says so
 		}
 		now, then := slices.Index(effects, e.Effect), slices.Index(effects, v.effect)

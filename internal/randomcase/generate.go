@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+// Package randomcase makes random policies with traces, for the tests that compare what
+// the model, the compiled image and the kernel make of them.
+package randomcase
 
 import (
 	"fmt"
@@ -9,56 +11,64 @@ import (
 	"strings"
 )
 
-// generator makes policies and traces in a world so small that they meet: a few
+// Generator makes policies and traces in a world so small that they meet: a few
 // processes, files, programs and addresses. All its choices come from one source.
-type generator struct {
+type Generator struct {
 	*rand.Rand
+	// Acted leaves out what nobody can act out in a container: names of hosts, people,
+	// the clock, setup, restarts.
+	Acted bool
+
 	labels   []string // declared, of sources
 	integral string   // declared by an endorse, or ""
 	trees    bool     // directories move
 }
 
-// scenario is a policy and a trace in parts that can be left out one by one.
-type scenario struct {
-	protects     []string
-	declarations []string // each a source, transform, default, or a rule with one clause
-	steps        [][]string
+// Case is a policy and a trace in parts that can be left out one by one.
+type Case struct {
+	Protects     []string
+	Declarations []string // each a source, transform, default, or a rule with one clause
+	Steps        [][]string
 }
 
-// document is the policy as a file.
-func (s *scenario) document() []byte {
+// Document is the policy as a file.
+func (s *Case) Document() []byte {
 	var b strings.Builder
 	b.WriteString("version: 1\nworkspace: /w\n")
-	if len(s.protects) > 0 {
-		fmt.Fprintf(&b, "protect: [%s]\n", strings.Join(s.protects, ", "))
+	if len(s.Protects) > 0 {
+		fmt.Fprintf(&b, "protect: [%s]\n", strings.Join(s.Protects, ", "))
 	}
 	b.WriteString("policy: |\n")
-	for i, d := range s.declarations {
+	for i, d := range s.Declarations {
 		fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(d, "RULE", fmt.Sprintf("r%d", i)))
 	}
 	return []byte(b.String())
 }
 
-func (g *generator) of(choices ...string) string { return choices[g.IntN(len(choices))] }
+func (g *Generator) of(choices ...string) string { return choices[g.IntN(len(choices))] }
 
 // one tells in one of n times that it is so.
-func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
+func (g *Generator) one(n int) bool { return g.IntN(n) == 0 }
 
-func (g *generator) filePattern() string {
+func (g *Generator) filePattern() string {
 	return g.of(`"/w/**"`, `"/w/*"`, `"/w/a"`, `"/w/d/**"`, `"/w/d/?"`, `"/s/*"`, `"/s/b"`, `"/s/**"`, `"**/b"`, `"/**/d/*"`, `"/w/[ab]"`,
 		`"/{w,s}/a"`, `"/{w/d,s}/**"`, `"d/*"`, `"e"`, `any`, `"/**"`, `"/w/d"`, `"/*/d/**"`, `"/w/[!a-c]"`, `"/s/d/{a,b*}"`, `"/w/**/b"`)
 }
 
-func (g *generator) execPattern() string {
+func (g *Generator) execPattern() string {
 	return g.of(`"t1"`, `"t2"`, `"t*"`, `"/bin/t1"`, `"/bin/*"`, `"/w/**"`, `any`, `"{t1,t3}"`, `"**/t[12]"`, `"l"`, `"/bin/**"`)
 }
 
-func (g *generator) peerPattern() string {
-	return g.of(`"@private"`, `"@public"`, `"@loopback"`, `"10.0.0.0/8"`, `"10.0.0.1"`, `"10.0.0.1:80"`, `"10."`, `any`, `"*"`, `"unix:/run/s"`,
+func (g *Generator) peerPattern() string {
+	p := g.of(`"@private"`, `"@public"`, `"@loopback"`, `"10.0.0.0/8"`, `"10.0.0.1"`, `"10.0.0.1:80"`, `"10."`, `any`, `"*"`, `"unix:/run/s"`,
 		`"unix:@x"`, `"unix:/run/*"`, `"[fd00::/8]"`, `"*.ex.org"`, `"*:443"`, `"a.ex.org:443"`, `"10.0.0.1:80-90"`)
+	if g.Acted && strings.Contains(p, "ex.org") {
+		return `"10.0.0.1"`
+	}
+	return p
 }
 
-func (g *generator) tokens() string {
+func (g *Generator) tokens() string {
 	out := ""
 	for g.one(3) && len(out) < 20 {
 		out += " " + g.of(`"push"`, `"p*"`, `"-f"`, `"-*"`, `"[a-p]*"`, `"?"`, `"x y"`)
@@ -67,14 +77,14 @@ func (g *generator) tokens() string {
 }
 
 // names are the labels that an expression may have.
-func (g *generator) names() []string {
+func (g *Generator) names() []string {
 	if g.integral == "" {
 		return g.labels
 	}
 	return append(slices.Clone(g.labels), g.integral)
 }
 
-func (g *generator) expression() string {
+func (g *Generator) expression() string {
 	names := append(g.names(), "true")
 	atom := func() string {
 		if a := g.of(names...); !g.one(3) {
@@ -94,7 +104,7 @@ func (g *generator) expression() string {
 	return atom()
 }
 
-func (g *generator) event() string {
+func (g *Generator) event() string {
 	switch op := g.of("exec", "exec", "write", "write", "read", "open", "unlink"); op {
 	case "exec":
 		return "exec " + g.execPattern() + g.tokens()
@@ -103,7 +113,7 @@ func (g *generator) event() string {
 	}
 }
 
-func (g *generator) condition(pattern func() string, op string) string {
+func (g *Generator) condition(pattern func() string, op string) string {
 	switch g.IntN(5) {
 	case 0, 1:
 		p := pattern()
@@ -132,8 +142,11 @@ func (g *generator) condition(pattern func() string, op string) string {
 	return out
 }
 
-func (g *generator) clause() string {
+func (g *Generator) clause() string {
 	effect := g.of("block", "block", "block", "notify", "kill", "ask", "allow", "ask hold 5m")
+	if g.Acted && strings.HasPrefix(effect, "ask") {
+		effect = "block"
+	}
 	op := g.of("exec", "exec", "open", "read", "write", "write", "append", "unlink", "connect", "connect", "send", "recv", "bind")
 	pattern, tokens := g.filePattern, ""
 	switch op {
@@ -159,7 +172,7 @@ func (g *generator) clause() string {
 	return out
 }
 
-func (g *generator) policy(s *scenario) {
+func (g *Generator) policy(s *Case) {
 	g.trees = g.one(3)
 	g.labels = []string{"A", "B"}[:1+g.IntN(2)]
 	if g.one(3) {
@@ -174,48 +187,52 @@ func (g *generator) policy(s *scenario) {
 			case 1:
 				kind, pattern = "endpoint", g.peerPattern
 			}
-			s.declarations = append(s.declarations, fmt.Sprintf("source %s = %s %s", l, kind, pattern()))
+			s.Declarations = append(s.Declarations, fmt.Sprintf("source %s = %s %s", l, kind, pattern()))
 		}
 		if g.one(3) {
-			s.declarations = append(s.declarations, fmt.Sprintf("declassify %s by exec %s", l, g.of(`"t2"`, `"/bin/t3"`)))
+			s.Declarations = append(s.Declarations, fmt.Sprintf("declassify %s by exec %s", l, g.of(`"t2"`, `"/bin/t3"`)))
 		}
 	}
 	if g.integral != "" {
-		s.declarations = append(s.declarations, "endorse R by exec "+g.of(`"t2"`, `"/bin/t3"`, `"t*"`))
+		s.Declarations = append(s.Declarations, "endorse R by exec "+g.of(`"t2"`, `"/bin/t3"`, `"t*"`))
 	}
 	for _, op := range []string{"exec", "write", "read", "connect", "unlink", "send"} {
 		if g.one(8) {
-			s.declarations = append(s.declarations, fmt.Sprintf("default %s %s", g.of("block", "ask", "kill", "notify"), op))
+			effect := g.of("block", "ask", "kill", "notify")
+			if g.Acted && effect == "ask" {
+				effect = "block"
+			}
+			s.Declarations = append(s.Declarations, fmt.Sprintf("default %s %s", effect, op))
 		}
 	}
 	for range 1 + g.IntN(7) {
-		s.declarations = append(s.declarations, g.clause())
+		s.Declarations = append(s.Declarations, g.clause())
 	}
 	for g.one(4) {
 		entry := g.of(`"/w/a"`, `"d/**"`, `"**/b"`, `"/s/*"`)
 		if g.one(2) {
 			entry = fmt.Sprintf(`{path: %s, if: "%s"}`, entry, g.of(g.names()...))
 		}
-		s.protects = append(s.protects, entry)
+		s.Protects = append(s.Protects, entry)
 	}
 }
 
-func (g *generator) process() string { return g.of("a", "a", "b", "b", "c", "d") }
+func (g *Generator) process() string { return g.of("a", "a", "b", "b", "c", "d") }
 
-func (g *generator) path() string {
+func (g *Generator) path() string {
 	return g.of("/w/a", "/w/b", "/w/c", "/w/d/a", "/w/d/b", "/s/a", "/s/b", "/s/d/a", "/w/e", "/w/l", "/w/l/a", "/w/d", "/s/d", "/bin/t1")
 }
 
-func (g *generator) program() string {
+func (g *Generator) program() string {
 	return g.of("/bin/t1", "/bin/t1", "/bin/t2", "/bin/t2", "/bin/t3", "/w/t1", "/w/t1", "/w/a", "/w/l", "/bin/x", "/w/d/t2")
 }
 
-func (g *generator) peer() string {
+func (g *Generator) peer() string {
 	return g.of("a.ex.org:443", "b.ex.org:80", "ex.org:443", "10.0.0.1:80", "10.0.0.1:443", "10.9.0.1:80", "8.8.8.8:53/udp", "[fd00::1]:443", "127.0.0.1:5000", "unix:/run/s", "unix:@x",
 		"[::1]:5000", "[2606:4700::1]:443")
 }
 
-func (g *generator) args() (out []string) {
+func (g *Generator) args() (out []string) {
 	for range g.IntN(4) {
 		out = append(out, g.of("push", "pull", "-f", "x y", "origin", "-v", "p"))
 	}
@@ -223,7 +240,23 @@ func (g *generator) args() (out []string) {
 }
 
 // step is one that may make no sense.
-func (g *generator) step() []string {
+func (g *Generator) step() []string {
+	for {
+		if step := g.anyStep(); !g.Acted || canBeActed(step) {
+			return step
+		}
+	}
+}
+
+func canBeActed(step []string) bool {
+	switch step[0] {
+	case "human", "time", "scope":
+		return false
+	}
+	return step[1] != "enter" && step[1] != "setuid" && !strings.Contains(strings.Join(step[2:], " "), "ex.org:")
+}
+
+func (g *Generator) anyStep() []string {
 	p := g.process()
 	switch g.IntN(24) {
 	case 0, 1, 2:
@@ -293,17 +326,18 @@ func (g *generator) step() []string {
 	return []string{"human", "approve", "once"}
 }
 
-func (g *generator) scenario() *scenario {
-	s := &scenario{}
+// Case makes the next one. Not all policies are valid, and not all steps make sense.
+func (g *Generator) Case() *Case {
+	s := &Case{}
 	g.policy(s)
 	for g.one(2) { // links that many paths and programs go through
-		s.steps = append(s.steps, []string{"z", "symlink", g.of("/bin/t1", "/bin/t2", "/bin/t3", "/s", "/w/l"), g.of("/w/t1", "/w/l", "/w/d/t2")})
+		s.Steps = append(s.Steps, []string{"z", "symlink", g.of("/bin/t1", "/bin/t2", "/bin/t3", "/s", "/w/l"), g.of("/w/t1", "/w/l", "/w/d/t2")})
 	}
 	for range 5 + g.IntN(40) {
 		step := g.step()
-		s.steps = append(s.steps, step)
-		if g.one(10) { // what asked is granted, and done again
-			s.steps = append(s.steps, []string{"human", "approve", g.of("once", "scope")}, step)
+		s.Steps = append(s.Steps, step)
+		if g.one(10) && !g.Acted { // what asked is granted, and done again
+			s.Steps = append(s.Steps, []string{"human", "approve", g.of("once", "scope")}, step)
 		}
 	}
 	return s
