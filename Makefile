@@ -8,6 +8,8 @@ LSM    ?= bpf
 FILES  ?=
 SCRIPT ?=
 CASES  ?=
+SEED   ?= 1
+COUNT  ?= 1000
 PREFIX ?= /usr/local
 BINDIR ?= bin
 # What --version says.
@@ -27,7 +29,7 @@ SCRIPTS  = $(shell awk 'FNR == 1 && /^\#!.*[\/ ](ba|da)?sh$$/ || /^\# shellcheck
 export GOFLAGS ?= -buildvcs=false
 
 .DEFAULT_GOAL := build
-.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance budgets bench demo install vm clean
+.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance differential budgets bench demo install vm clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -69,6 +71,9 @@ test-all: ## everything native with the race detector, and every kernel
 conformance: build ## act out the cases of CASES=FILE in containers [KERNEL=6.12 LSM=bpf|nobpf]
 	@test -n "$(CASES)" || { echo 'usage: make conformance CASES=FILE [KERNEL=6.12] [LSM=bpf|nobpf]'; exit 2; }
 	@KERNEL=$(KERNEL) LSM=$(LSM) integration/conformance/run $(CASES)
+
+differential: ## random cases on a real kernel against the model [SEED=1 COUNT=1000 KERNEL=6.12 LSM=bpf|nobpf]
+	@KERNEL=$(KERNEL) LSM=$(LSM) integration/conformance/random-cases $(SEED) $(COUNT)
 
 budgets: ## write the table of what the kernels' verifiers make of the BPF programs
 	integration/vm/budgets

@@ -462,12 +462,39 @@ static __always_inline void last_stage(struct act *act, struct thread *thread,
 		check_strings(act);
 }
 
+/* name_object makes a path that the kernel has as text the act's object. */
+__noinline int name_object(struct act *act, u64 name)
+{
+	struct scratch *scratch;
+	u64 at, length;
+	long size;
+
+	if (!act)
+		return 0;
+	act->object_kind = OBJECT_PATH;
+	act->object = NO_PATH;
+	scratch = scratch_at(act->scratch);
+	if (!scratch)
+		return 0;
+	size = bpf_probe_read_kernel_str(scratch->path, PATH_SIZE, (void *)name);
+	if (size <= 1 || size >= PATH_SIZE)
+		return 0;
+	length = size - 1;
+	at = PATH_SIZE - 1 - length;
+	act->object = at;
+	BOUND(at, PATH_SIZE - 1);
+	BOUND(length, PATH_SIZE - 1);
+	bpf_probe_read_kernel(&scratch->path[at], length, (void *)name);
+	return 0;
+}
+
 static __always_inline void complete(struct act *act, struct thread *thread,
 				     struct linux_binprm *bprm, u64 argv)
 {
 	struct process *process = current_process();
 	struct file *file = BPF_CORE_READ(bprm, file);
 	u32 argc = BPF_CORE_READ(bprm, argc), env = 0, foreign = 0;
+	u32 levels = thread->exec.levels;
 
 	if (opens_something(act, thread))
 		env = foreign_env(argv, argc, BPF_CORE_READ(bprm, envc));
@@ -487,6 +514,8 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 	act->object_kind = OBJECT_PATH;
 	act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),
 			     (u64)BPF_CORE_READ(file, f_path.dentry));
+	if (levels > 1) /* that is the interpreter; who reads the record knows the script */
+		name_object(act, (u64)BPF_CORE_READ(bprm, filename));
 	if (settle(act))
 		bpf_send_signal(SIGKILL);
 	else if (foreign)

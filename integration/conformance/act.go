@@ -139,6 +139,8 @@ func (r *runner) watched(ctx context.Context, box *container, c *planned) (int, 
 type watcher interface {
 	// since returns what was recorded since the last call.
 	since(ctx context.Context) ([]*api.Event, error)
+	// answer gives a person's answer to the oldest request.
+	answer(ctx context.Context, words []string) error
 }
 
 // trace acts out the steps. It returns which one went otherwise, or -1. Where the
@@ -159,7 +161,7 @@ func trace(ctx context.Context, box *container, c *planned, w watcher, degraded,
 			return i, fmt.Errorf("%s: %w", step.Text, err)
 		}
 		if step.Words[0] == "human" {
-			if err := answer(ctx, r.client, box.id, step.Words[1:]); err != nil {
+			if err := w.answer(ctx, step.Words[1:]); err != nil {
 				return i, fmt.Errorf("%s: %w", step.Text, err)
 			}
 			continue

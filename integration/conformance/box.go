@@ -220,6 +220,11 @@ func (x *box) since(ctx context.Context) (events []*api.Event, err error) {
 	return events, nil
 }
 
+// answer is the watcher's. Requests are the daemon's business.
+func (x *box) answer(context.Context, []string) error {
+	return &unreachableError{"nobody answers requests here"}
+}
+
 // event tells a record as the engine would, as far as verdicts go.
 func (x *box) event(r kernel.Record) *api.Event {
 	words := map[ir.Effect]feedback.Effect{ir.Notify: feedback.Notify, ir.Kill: feedback.Kill}

@@ -53,6 +53,11 @@ func newWitness(ctx context.Context, client *daemon.Client, id string) (*witness
 	return w, nil
 }
 
+// answer is the watcher's.
+func (w *witness) answer(ctx context.Context, words []string) error {
+	return answer(ctx, w.client, w.id, words)
+}
+
 // since returns what has been recorded since the last call. The kernel counts before
 // an operation returns, so that nothing is missed and nothing waited for in vain.
 func (w *witness) since(ctx context.Context) ([]*api.Event, error) {
