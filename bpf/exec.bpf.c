@@ -462,7 +462,8 @@ static __always_inline void last_stage(struct act *act, struct thread *thread,
 		check_strings(act);
 }
 
-/* name_object makes a path that the kernel has as text the act's object. */
+/* name_object makes a path that the kernel has as text the act's object, unless it is a
+ * long one. */
 __noinline int name_object(struct act *act, u64 name)
 {
 	struct scratch *scratch;
@@ -471,20 +472,18 @@ __noinline int name_object(struct act *act, u64 name)
 
 	if (!act)
 		return 0;
-	act->object_kind = OBJECT_PATH;
-	act->object = NO_PATH;
 	scratch = scratch_at(act->scratch);
 	if (!scratch)
 		return 0;
-	size = bpf_probe_read_kernel_str(scratch->path, PATH_SIZE, (void *)name);
-	if (size <= 1 || size >= PATH_SIZE)
+	size = bpf_probe_read_kernel_str(scratch->name, NAME_SIZE, (void *)name);
+	if (size <= 1 || size >= NAME_SIZE)
 		return 0;
 	length = size - 1;
+	BOUND(length, NAME_SIZE - 1);
 	at = PATH_SIZE - 1 - length;
 	act->object = at;
 	BOUND(at, PATH_SIZE - 1);
-	BOUND(length, PATH_SIZE - 1);
-	bpf_probe_read_kernel(&scratch->path[at], length, (void *)name);
+	bpf_probe_read_kernel(&scratch->path[at], length, scratch->name);
 	return 0;
 }
 
