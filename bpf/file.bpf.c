@@ -250,7 +250,8 @@ __noinline int use_file(u64 used_file, u32 mask)
 	if (inode_type(inode) == S_IFIFO)
 		through_pipe(&act, inode, mask);
 	if (inode_type(inode) != S_IFREG || is_internal(BPF_CORE_READ(file, f_path.mnt)) ||
-	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT)
+	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT ||
+	    BPF_CORE_READ(file, f_flags) & OPEN_FOR_EXEC) /* the kernel reads a program */
 		return 0;
 	if (mask & MAY_READ)
 		bring(&act, file_labels(&act, inode));

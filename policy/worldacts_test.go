@@ -147,7 +147,7 @@ func (w *world) runs(p *process, e *event) {
 
 func (w *world) mapCode(p *process, name string) *act {
 	e, _ := w.program([]string{name})
-	e.mapped, e.argv, e.in = true, nil, 0
+	e.mapped, e.argv, e.in, e.named = true, nil, 0, nil
 	return &act{subject: p, events: []*event{e}, effect: func() {
 		if e.inode.modified {
 			w.foreign(p)

@@ -11,6 +11,7 @@ import (
 
 // How a step opens a file, and for fdopen by its mode.
 var (
+	opens   = strconv.Itoa(unix.O_ACCMODE) // for neither, with the permissions for both
 	writes  = strconv.Itoa(unix.O_WRONLY | unix.O_CREAT)
 	appends = strconv.Itoa(unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND)
 	modes   = map[string]string{
@@ -23,7 +24,7 @@ var (
 func (a *actors) command(s *subject, op string, args []string) (command []string, done func(), err error) {
 	switch op {
 	case "open":
-		return []string{"open", args[0], modes["r"], "-1"}, nil, nil
+		return []string{"open", args[0], opens, "-1"}, nil, nil
 	case "write":
 		return []string{"write", args[0], writes}, nil, nil
 	case "append":

@@ -52,7 +52,7 @@ func (s *Scope) load(p *Process, object string) (*operation, error) {
 		return nil, err
 	}
 	e := x.event(ir.Exec)
-	e.mapped, e.invoked = true, path.Base(object)
+	e.mapped = true // by what name it was opened, nobody knows any more
 	return &operation{subject: p, events: []*event{e}, effect: func() {
 		if e.file.modified {
 			s.tamper(p)
