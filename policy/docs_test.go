@@ -4,6 +4,7 @@ package policy
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,5 +47,33 @@ func TestReference(t *testing.T) {
 		} else if len(p.Warnings) > 0 {
 			t.Error(p.Warnings.First())
 		}
+	}
+}
+
+// TestPages: the policies on all other pages compile, and nothing in them is hardly
+// meant.
+func TestPages(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := 0
+	for _, page := range append(pages, "../README.md", "../examples/quickstart/README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range regexp.MustCompile("(?s)```yaml\n(version: .*?)```").FindAllStringSubmatch(string(text), -1) {
+			policies++
+			switch p, err := Compile([]Document{{Name: filepath.Base(page), Text: []byte(e[1])}}, Options{}); {
+			case err != nil:
+				t.Error(err)
+			case len(p.Warnings) > 0 && filepath.Base(page) != "tutorial.md": // which makes mistakes, and corrects them
+				t.Error(p.Warnings.First())
+			}
+		}
+	}
+	if policies < 5 {
+		t.Errorf("only %d policies", policies)
 	}
 }

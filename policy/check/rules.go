@@ -202,14 +202,18 @@ func (c *checker) gate(l *layer, cond *syntax.Cond) (int, bool) {
 	if g.After.Op == ir.Exec {
 		c.warnWritableGate(l, cond.After.Pattern, g.After.Pattern)
 	}
-	if cond.Exits != nil && !c.exits(l, cond, &g) {
-		return 0, false
+	if cond.Exits != nil {
+		if !c.exits(l, cond, &g) {
+			return 0, false
+		}
+		c.warnScriptGate(l, cond, g.After.Pattern)
 	}
 	for _, s := range cond.Since {
 		e, ok := c.event(l, s, "since")
 		if !ok {
 			return 0, false
 		}
+		c.warnFolderGate(l, g.After, s, e)
 		g.Since = append(g.Since, e)
 	}
 	key := fmt.Sprintf("%#v %d %#v", g.After, g.Exit, g.Since)

@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ func (c *checker) warnPattern(l *layer, p syntax.Pattern, out ir.Pattern, relati
 		out.Kind != ir.Endpoint && c.warnNoGlob(l, p.Span, p.Text, patternKind(out.Kind)) {
 		return
 	}
-	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && c.warnDirectory(l, p, out, relative && !strings.HasPrefix(p.Text, ".") || p.Text == ".git") {
+	if out.Kind == ir.ExecProgram && c.warnSpaced(l, p) || out.Kind == ir.File && (c.warnDirectory(l, p, out) || c.warnTopLevel(l, p, relative)) {
 		return
 	}
 	if !relative || out.Kind == ir.Endpoint || strings.HasPrefix(p.Text, ".") {
@@ -83,29 +84,67 @@ func quoted(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// warnDirectory warns of a pattern that is a directory for all we know, and does
-// not reach into it.
-func (c *checker) warnDirectory(l *layer, p syntax.Pattern, out ir.Pattern, relative bool) bool {
-	if relative && usualFolder(out.Text) {
-		c.report(l.Text.New(diag.DirectoryAlone, p.Span, "this is %s alone, and nothing in it, if it is a folder", out.Text).
-			WithHint("for it and all that is in it write %q; where it is a file, %q", p.Text+"/**", "./"+p.Text))
-		return true
-	}
-	if out.Text != l.Workspace && !(strings.LastIndexByte(out.Text, '/') == 0 && rootDirectory(out.Text[1:])) || out.Text == "/" {
+// warnTopLevel warns of "*.py", which is about the top folder alone.
+func (c *checker) warnTopLevel(l *layer, p syntax.Pattern, relative bool) bool {
+	if !relative || !strings.HasPrefix(p.Text, "*.") || strings.Contains(p.Text, "/") {
 		return false
 	}
-	c.report(l.Text.New(diag.DirectoryAlone, p.Span, "this is the directory %s alone, and nothing in it", out.Text).
-		WithHint("for it and all that is in it write %q", out.Text+"/**"))
+	c.report(l.Text.New(diag.Misleading, p.Span, "this is about files directly in %s, and none in its folders", l.Workspace).
+		WithHint("for those in any folder write %q; where it is meant so, %q", "**/"+p.Text, "./"+p.Text))
 	return true
 }
 
-// usualFolder tells whether a path without wildcards ends in a name that is a folder's
-// in most repositories.
-func usualFolder(path string) bool {
-	switch path[strings.LastIndexByte(path, '/')+1:] {
+// warnDirectory warns of a pattern that is a directory for all we know, and does
+// not reach into it. What is written with ./ in it is meant so.
+func (c *checker) warnDirectory(l *layer, p syntax.Pattern, out ir.Pattern) bool {
+	name := path.Base(out.Text)
+	dir := path.Dir(out.Text)
+	if strings.Contains(p.Text, "./") || strings.ContainsAny(name, "*?[{") || out.Text == "/" {
+		return false
+	}
+	shown := out.Text
+	if strings.HasPrefix(p.Text, "**") {
+		shown = p.Text
+	}
+	d := l.Text.New(diag.DirectoryAlone, p.Span, "this is the directory %s alone, and nothing in it", shown)
+	switch {
+	case out.Text == l.Workspace || dir == "/" && rootDirectory(name) || hiddenFolder(name) && strings.Contains(p.Text, "/"):
+	case hiddenFolder(name), usualFolder(name) && !strings.HasPrefix(p.Text, "**") && strings.HasPrefix(out.Text, strings.TrimSuffix(l.Workspace, "/")+"/"):
+		if l.Workspace == "/" && strings.HasPrefix(p.Text, "/") { // who knows
+			return false
+		}
+		d = l.Text.New(diag.DirectoryAlone, p.Span, "this is %s alone, and nothing in it, if it is a folder", out.Text)
+	default:
+		return false
+	}
+	c.report(d.WithHint("for it and all that is in it write %q; where it alone is meant, %q", p.Text+"/**", alone(p.Text)))
+	return true
+}
+
+// alone writes a pattern so that nobody takes it for a folder with what is in it.
+func alone(text string) string {
+	if i := strings.LastIndexByte(text, '/'); i >= 0 {
+		return text[:i] + "/." + text[i:]
+	}
+	return "./" + text
+}
+
+// usualFolder tells whether a name is that of a folder in most repositories.
+func usualFolder(name string) bool {
+	switch name {
 	case "src", "source", "sources", "test", "tests", "spec", "specs", "lib", "libs", "doc", "docs", "app", "apps", "pkg", "packages",
-		"cmd", "internal", "include", "dist", "node_modules", "vendor", "examples", "scripts", "public", "assets", "migrations", ".git":
-		return !strings.ContainsAny(path, "*?[{")
+		"cmd", "internal", "include", "dist", "node_modules", "vendor", "examples", "scripts", "public", "assets", "migrations":
+		return true
+	}
+	return false
+}
+
+// hiddenFolder tells whether a name is that of a folder, wherever it is.
+func hiddenFolder(name string) bool {
+	switch name {
+	case ".git", ".github", ".gitlab", ".circleci", ".husky", ".claude", ".codex", ".gemini", ".cursor", ".agents", ".actplane", ".vscode", ".idea",
+		".devcontainer", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".cache", ".local", ".venv", ".terraform", ".secrets":
+		return true
 	}
 	return false
 }
@@ -118,19 +157,4 @@ func rootDirectory(name string) bool {
 		return true
 	}
 	return false
-}
-
-// warnWritableGate warns of a gate whose program the container can write: what
-// has been changed inside opens nothing, so the gate stays shut after an edit.
-func (c *checker) warnWritableGate(l *layer, written syntax.Pattern, p ir.Pattern) {
-	if p.Any || !strings.Contains(p.Text, "/") {
-		return
-	}
-	for _, dir := range []string{l.Workspace, "/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/run"} {
-		if dir != "/" && strings.HasPrefix(p.Text, dir+"/") {
-			c.report(l.Text.New(diag.WritableGate, written.Span, "the container can write in %s, and a program that was written inside opens no gate", dir).
-				WithHint("name a program outside of it, such as one of the image's: /usr/bin/…"))
-			return
-		}
-	}
 }

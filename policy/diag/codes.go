@@ -82,6 +82,8 @@ const (
 	DirectoryAlone     Code = "P313"
 	OddBackslash       Code = "P314"
 	Misleading         Code = "P315"
+	ScriptGate         Code = "P316"
+	FolderGate         Code = "P317"
 )
 
 // Limits, and what is not built yet. NotSupported is an error where a policy is
@@ -162,6 +164,8 @@ func Codes() []struct {
 		{DirectoryAlone, "a directory without what is in it"},
 		{OddBackslash, "a backslash that has no meaning"},
 		{Misleading, "a pattern that is not what it looks like"},
+		{ScriptGate, "a gate on the exit status of a script that becomes another program"},
+		{FolderGate, "a gate that its own program makes stale"},
 		{OverLimit, "more than the engine holds"},
 		{NotSupported, "not supported by this version"},
 	}

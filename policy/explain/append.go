@@ -8,16 +8,19 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// held is where appending is denied, whoever it is denied to: by clauses and defaults on
-// append and open, and by protect.
+// held is where something is denied.
 type held struct {
 	all     bool
 	globs   map[string]bool
 	folders map[string]bool // all that is in them
 }
 
-func newHeld(p *ir.Program) *held {
-	h := &held{globs: map[string]bool{}, folders: map[string]bool{}}
+func newHeld() *held { return &held{globs: map[string]bool{}, folders: map[string]bool{}} }
+
+// appending is where that is denied, whoever it is denied to: by clauses and defaults on
+// append and open, and by protect.
+func appending(p *ir.Program) *held {
+	h := newHeld()
 	denies := func(op ir.Op, e ir.Effect) bool { return e >= ir.Ask && (op == ir.Append || op == ir.Open) }
 	for _, d := range p.Defaults {
 		h.all = h.all || denies(d.Op, d.Effect)

@@ -47,3 +47,56 @@ func TestAppends(t *testing.T) {
 		}
 	}
 }
+
+// notes are those of a statement, as one text.
+func notes(s Statement) string { return strings.Join(s.Notes, " ") }
+
+func TestUnread(t *testing.T) {
+	file := func(glob string) ir.Pattern { return ir.Pattern{Text: glob} }
+	block := ir.Clause{Effect: ir.Block, Op: ir.Read, Pattern: file("/**/.env")}
+	sometimes, excused, notified := block, block, block
+	sometimes.If, excused.Unless, notified.Effect = []ir.Term{{All: 1}}, ir.Unless{Lineages: []int{0}}, ir.Notify
+	for _, c := range []struct {
+		name   string
+		clause ir.Clause
+		source ir.Pattern
+		noted  bool
+	}{
+		{"the same", block, file("/**/.env"), true},
+		{"some of it", block, file("/**/{.env,*.pem}"), false},
+		{"in a folder", ir.Clause{Effect: ir.Kill, Op: ir.Open, Pattern: file("/s/**")}, file("/s/*.pem"), true},
+		{"by a label", sometimes, file("/**/.env"), false},
+		{"but for some", excused, file("/**/.env"), false},
+		{"noticed", notified, file("/**/.env"), false},
+		{"written", ir.Clause{Effect: ir.Block, Op: ir.Write, Pattern: file("/**/.env")}, file("/**/.env"), false},
+		{"an address", block, ir.Pattern{Kind: ir.Endpoint, Text: "10.0.0.0/8"}, false},
+		{"everything", ir.Clause{Effect: ir.Block, Op: ir.Read, Pattern: ir.Pattern{Any: true}}, file("/x"), true},
+	} {
+		p := &ir.Program{
+			Labels: []ir.Label{{Name: "S"}}, Sources: []ir.Source{{Pattern: c.source}}, Rules: []ir.Rule{{Name: "r"}},
+			Clauses: []ir.Clause{c.clause}, Lineages: []ir.Pattern{{Kind: ir.ExecProgram, Text: "git"}},
+		}
+		if got := notes(Explain(p, nil, Host{}).Labels[0]); strings.Contains(got, "no rule about S comes to bear") != c.noted {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+func TestSpoils(t *testing.T) {
+	program := ir.Pattern{Kind: ir.ExecProgram, Text: "make"}
+	for _, c := range []struct {
+		gate  ir.Gate
+		noted bool
+	}{
+		{ir.Gate{After: ir.Event{Op: ir.Exec, Pattern: program}, Since: []ir.Event{{Op: ir.Write, Pattern: ir.Pattern{Text: "/w/{src,tests}/**"}}}}, true},
+		{ir.Gate{After: ir.Event{Op: ir.Exec, Pattern: program}, Since: []ir.Event{{Op: ir.Write, Pattern: ir.Pattern{Text: "/w/src/**/*"}}}}, true},
+		{ir.Gate{After: ir.Event{Op: ir.Exec, Pattern: program}, Since: []ir.Event{{Op: ir.Write, Pattern: ir.Pattern{Text: "/w/src/**/*.c"}}}}, false},
+		{ir.Gate{After: ir.Event{Op: ir.Exec, Pattern: program}, Since: []ir.Event{{Op: ir.Read, Pattern: ir.Pattern{Text: "/w/src/**"}}}}, false},
+		{ir.Gate{After: ir.Event{Op: ir.Write, Pattern: ir.Pattern{Text: "/w/x"}}, Since: []ir.Event{{Op: ir.Write, Pattern: ir.Pattern{Text: "/w/src/**"}}}}, false},
+	} {
+		p := &ir.Program{Rules: []ir.Rule{{Name: "r"}}, Gates: []ir.Gate{c.gate}, Clauses: []ir.Clause{{Effect: ir.Block, Op: ir.Exec, Pattern: program, Unless: ir.Unless{Gates: []int{0}}}}}
+		if got := notes(Explain(p, nil, Host{}).Rules[0].Clauses[0]); strings.Contains(got, "makes it count no more") != c.noted {
+			t.Errorf("%+v: %q", c.gate, got)
+		}
+	}
+}

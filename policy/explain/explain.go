@@ -79,7 +79,7 @@ type Host struct {
 // Explain puts a program into words. unenforced is what this version's engine does
 // not enforce of it, as package policy lists it.
 func Explain(p *ir.Program, unenforced diag.List, host Host) *Policy {
-	x := explainer{program: p, host: host, refused: map[string][]string{}, held: newHeld(p)}
+	x := explainer{program: p, host: host, refused: map[string][]string{}, held: appending(p), unreadable: reading(p)}
 	for _, d := range unenforced {
 		at := fmt.Sprintf("%s:%d:%d", d.File, d.Line, d.Col)
 		what := strings.TrimPrefix(d.Message, "not supported by this version: ")
@@ -106,7 +106,9 @@ type explainer struct {
 	program *ir.Program
 	host    Host
 	refused map[string][]string // what is not enforced, by position
-	held    *held
+	held    *held               // from appending
+	// unreadable is where nobody can read.
+	unreadable *held
 }
 
 // statement makes a statement whose meaning begins with a capital letter and ends
@@ -145,7 +147,11 @@ func (x *explainer) labels() []Statement {
 		case ir.Endpoint:
 			verb = "talks to"
 		}
-		out = append(out, x.statement(s.Pos, s.Text, fmt.Sprintf("a process that %s %s carries %s from then on, and so do its children and the files that it writes", verb, what, label)))
+		statement := x.statement(s.Pos, s.Text, fmt.Sprintf("a process that %s %s carries %s from then on, and so do its children and the files that it writes", verb, what, label))
+		if note := x.unread(&s); note != "" {
+			statement.Notes = append(statement.Notes, note)
+		}
+		out = append(out, statement)
 	}
 	for _, t := range x.program.Transforms {
 		label, what := x.program.Labels[t.Label].Name, object(t.Pattern)
@@ -207,8 +213,10 @@ func (x *explainer) clause(c *ir.Clause) Statement {
 	}
 	s := x.statement(c.Pos, c.Text, text+outcome(c.Effect, holdOf(c.Hold)), c.Effect)
 	s.Unless = append(s.Unless, excuses(x.program, c)...)
-	if note := x.appends(c); note != "" {
-		s.Notes = append(s.Notes, note)
+	for _, note := range []string{x.appends(c), x.spoils(c)} {
+		if note != "" {
+			s.Notes = append(s.Notes, note)
+		}
 	}
 	if c.Hold != 0 && s.Mode != NotEnforced {
 		s.Notes = append(s.Notes, unheld)
