@@ -111,7 +111,7 @@ func (t *topReader) key(key, value *yaml.Node) {
 	r, f := t.reader, t.file
 	switch key.Value {
 	case "version":
-		if value.Kind != yaml.ScalarNode || value.Value != "1" {
+		if n, ok := number(value); value.Value != "1" && (!ok || n != 1) || value.Kind != yaml.ScalarNode {
 			r.report(diag.BadVersion, value, "version %q is not known", value.Value).Hint = "write version: 1"
 		}
 	case "workspace":

@@ -33,22 +33,22 @@ func (r *reader) limits(n *yaml.Node) ir.Limits {
 	r.mapping(n, "limits", "limits: {pids: 512, memory: 2GiB}", func(key, value *yaml.Node) {
 		switch key.Value {
 		case "pids":
-			v, err := strconv.ParseInt(value.Value, 10, 64)
-			if value.Kind != yaml.ScalarNode || err != nil || v < 1 || v > 1<<22 {
+			v, ok := figure(value, "0123456789")
+			if !ok || v < 1 || v > 1<<22 || v != math.Trunc(v) {
 				r.badLimit(value, "pids", "write a number from 1 to 4194304")
 				return
 			}
-			out.Pids = v
+			out.Pids = int64(v)
 		case "memory":
-			v, ok := parseMemory(value.Value)
-			if value.Kind != yaml.ScalarNode || !ok {
+			v, ok := memory(value)
+			if !ok {
 				r.badLimit(value, "memory", "write bytes, or a number with a unit: 512MiB, 2GiB")
 				return
 			}
 			out.Memory = v
 		case "cpus":
-			v, err := strconv.ParseFloat(value.Value, 64)
-			if value.Kind != yaml.ScalarNode || err != nil || !(v >= 0.01 && v <= 4096) {
+			v, ok := figure(value, "0123456789.")
+			if !ok || !(v >= 0.01 && v <= 4096) {
 				r.badLimit(value, "cpus", "write a number such as 2 or 0.5")
 				return
 			}
@@ -72,6 +72,41 @@ func (r *reader) badLimit(n *yaml.Node, what, hint string) {
 		return
 	}
 	r.report(diag.BadLimit, n, "%s is no value for limits.%s", kindName(n), what).Hint = hint
+}
+
+// number reads a number as YAML writes them, as an editor that goes by the schema does:
+// 1.0 and 1e9, too.
+func number(n *yaml.Node) (v float64, ok bool) {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" || strings.Contains(n.Value, "_") {
+		return 0, false
+	}
+	if strings.Trim(n.Value, "0123456789") == "" { // also with zeros before it
+		v, err := strconv.ParseFloat(n.Value, 64)
+		return v, err == nil
+	}
+	err := n.Decode(&v)
+	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
+}
+
+// figure reads a number, or a text of some characters that is one.
+func figure(n *yaml.Node, characters string) (v float64, ok bool) {
+	if v, ok = number(n); ok || n.Kind != yaml.ScalarNode {
+		return v, ok
+	}
+	digits := strings.TrimPrefix(n.Value, "+")
+	v, err := strconv.ParseFloat(digits, 64)
+	return v, err == nil && strings.Trim(digits, characters) == ""
+}
+
+// memory reads bytes, as a number or a text.
+func memory(n *yaml.Node) (int64, bool) {
+	if v, ok := number(n); ok {
+		return int64(v), v >= 1 && v == math.Trunc(v) && v < math.MaxInt64
+	}
+	if n.Kind != yaml.ScalarNode {
+		return 0, false
+	}
+	return parseMemory(n.Value)
 }
 
 // parseMemory reads bytes: a number, with a unit or without. KiB, Ki and k are

@@ -119,8 +119,9 @@ func limitsSchema() schemaNode {
 		"memory": schemaNode{
 			"description": "The most memory, in bytes or with a unit: 512MiB, 2GiB. KiB, Ki and k are 1024, KB is 1000.",
 			"anyOf": []schemaNode{
-				{"type": "number", "minimum": 1},
-				{"type": "string", "pattern": `^([0-9]+\.?[0-9]*|\.[0-9]+) *([Bb]|[KMGTkmgt](i?[Bb]?))? *$`},
+				{"type": "integer", "minimum": 1, "exclusiveMaximum": float64(1 << 63)},
+				{"type": "string", "pattern": `^0*[1-9][0-9]*\.?0* *[Bb]? *$`},
+				{"type": "string", "pattern": `^([0-9]+\.?[0-9]*|\.[0-9]+) *[KMGTkmgt](i?[Bb]?) *$`},
 			},
 		},
 		"cpus": schemaNode{
