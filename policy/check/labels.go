@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
@@ -97,6 +98,9 @@ func (c *checker) undeclared(l *layer, name syntax.Name) {
 	}
 	slices.Sort(names)
 	declare := fmt.Sprintf("declare a source, such as: source %s = exec \"program\"", name.Text)
+	if s := addressMeant(name.Text); s != "" {
+		declare = fmt.Sprintf("if tests labels of the process; addresses are a pattern or a target: connect %q, unless target %[1]q", s)
+	}
 	switch s := diag.Suggest(name.Text, names); {
 	case s != "":
 		c.report(l.Text.New(diag.UndeclaredLabel, name.Span, "label %q is not declared", name.Text).
@@ -264,6 +268,22 @@ func parenthesized(e syntax.Expr, inOr bool) string {
 			return "(" + s + ")"
 		}
 		return s
+	}
+	return ""
+}
+
+// addressMeant returns the set of addresses that people mean by a word where a label
+// should stand, "" for others.
+func addressMeant(name string) string {
+	switch strings.ToLower(name) {
+	case "localhost", "loopback", "local":
+		return "@loopback"
+	case "private", "lan", "intranet":
+		return "@private"
+	case "public", "internet", "external":
+		return "@public"
+	case "metadata":
+		return "@metadata"
 	}
 	return ""
 }

@@ -129,7 +129,21 @@ func ParseEvent(line, workspace string) (step Step, err error) {
 		step.Words = nil
 		step.write(words)
 	}
+	if len(step.Words) < 2 {
+		return step, notEvent(step.Words)
+	}
 	return step, checkStep(step.Words)
+}
+
+// notEvent says what an event is, where words are too few.
+func notEvent(words []string) error {
+	const form = "an event is [SUBJECT] OPERATION [OBJECT…], such as `read .env` or `exec git push`"
+	if len(words) == 1 {
+		if near := diag.Suggest(words[0], operationNames()); near != "" && len(near) > 2 {
+			return stepErrorf("%s; did you mean %q?", form, near)
+		}
+	}
+	return stepErrorf("%s", form)
 }
 
 // under is the step with its paths made absolute, in its words and not in its text: a
@@ -198,12 +212,28 @@ func meantVerdict(words []word) error {
 	if len(words) < 3 || !needsVerdict([]string{words[0].text, words[1].text}) {
 		return nil
 	}
+	want := signature(words[1].text)
+	complete := len(words) == len(want)+2 && !strings.HasSuffix(want, "*") // all that follows belongs to the operation
 	for n := len(words) - 1; n >= max(2, len(words)-2); n-- {
-		if w := words[n]; !w.quoted() && likeVerdict(w.text) != "" {
-			return stepErrorf("%q is no verdict: those are ok, notify, ask, block and kill; did you mean %q?", w.text, likeVerdict(w.text))
+		w := words[n]
+		meant := likeVerdict(w.text)
+		if meant == "" && !complete && want != "" {
+			meant = misspeltVerdict(w.text)
+		}
+		if !w.quoted() && meant != "" {
+			return stepErrorf("%q is no verdict: those are ok, notify, ask, block and kill; did you mean %q?", w.text, meant)
 		}
 	}
 	return nil
+}
+
+// misspeltVerdict returns the verdict that a word is a misspelling of, "" for none.
+func misspeltVerdict(text string) string {
+	meant := diag.Suggest(text, []string{"notify", "block", "kill"})
+	if meant == "" || !strings.EqualFold(text[:1], meant[:1]) {
+		return ""
+	}
+	return meant
 }
 
 // likeVerdict returns the verdict that people mean by a word, "" for no such word.

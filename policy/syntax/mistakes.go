@@ -50,6 +50,9 @@ func (p *parser) trailingHint() string {
 		if p.part == afterGate {
 			return "the status stands behind exits: exits " + t.text
 		}
+		if endpointOp(p.op) {
+			return p.portHint(t.text)
+		}
 		return fmt.Sprintf("arguments stand in double quotes: %q", t.text)
 	case tokEqual:
 		if p.part == afterIf {
@@ -133,6 +136,9 @@ func (p *parser) trailingWord() string {
 		return "because comes last, behind the conditions: move it to the end of the rule"
 	}
 	if s := p.joining(word); s != "" {
+		return s
+	}
+	if s := p.elsewhere(word); s != "" {
 		return s
 	}
 	known := []string{"if", "unless", "because"}
