@@ -212,6 +212,13 @@ func (r *initReport) text() string {
 			fmt.Fprintf(&b, "  left out %s of %s: `%s` is %s here, not %s\n", l.Case, l.Template, l.Step, l.Got, l.Want)
 		}
 	}
+	if names := r.made.Together; len(names) > 0 {
+		all := "all of them have"
+		if len(names) == 2 {
+			all = "both have"
+		}
+		fmt.Fprintf(&b, "%s: %s to pass before a commit\n", strings.Join(names, ", "), all)
+	}
 	for _, text := range r.missing {
 		fmt.Fprintf(&b, "not in it: %s\n", text)
 	}

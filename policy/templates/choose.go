@@ -43,7 +43,7 @@ func Choose(workspace fs.FS) (choices []Choice, missing []string) {
 		for _, t := range tests {
 			names, why = append(names, t.Name), append(why, strings.TrimPrefix(t.Why, "because "))
 		}
-		missing = append(missing, "tests before a commit: "+strings.Join(why, ", and ")+"; take one of "+strings.Join(names, ", "))
+		missing = append(missing, "tests before a commit: "+strings.Join(why, ", and ")+"; take one of "+strings.Join(names, ", ")+", or several, which then all have to pass")
 	default:
 		missing = append(missing, "tests before a commit: it is not plain how they are run; see the templates tests-…")
 	}

@@ -28,6 +28,9 @@ type Made struct {
 	// Unenforced lists what this version's engine cannot enforce of the policy.
 	Unenforced diag.List
 	LeftOut    []LeftOut
+	// Together names templates of which each wants its own tests to pass: all have to.
+	// A case of its own says so.
+	Together []string
 }
 
 // LeftOut is a case of a template that does not hold where others, or another
@@ -125,6 +128,14 @@ func (m *Made) test(program *ir.Program, list []Template, opts Options) error {
 				b.WriteString("\n" + text)
 			}
 		}
+	}
+	text, names, err := together(program, list, opts.Workspace)
+	if err != nil {
+		return fmt.Errorf("join the tests: %w", err)
+	}
+	if m.Together = names; text != "" {
+		m.Cases++
+		b.WriteString("\n" + text)
 	}
 	m.Tests = []byte(b.String())
 	if cases, err := model.ParseCases(opts.Name, b.String()); err != nil || cases[0].Path != opts.Name {

@@ -75,7 +75,11 @@ func TestMakeTwo(t *testing.T) {
 			if name := failing(p.Program, cases); name != "" {
 				t.Errorf("%s, %s: case %s fails", b.Name, a.Name, name)
 			}
-			if len(cases) != made.Cases || made.Cases+len(made.LeftOut) != len(a.cases)+len(b.cases) {
+			joint := 0
+			if made.Together != nil {
+				joint = 1
+			}
+			if len(cases) != made.Cases || made.Cases+len(made.LeftOut) != len(a.cases)+len(b.cases)+joint {
 				t.Errorf("%s, %s: %d cases and %d left out", b.Name, a.Name, len(cases), len(made.LeftOut))
 			}
 			left += len(made.LeftOut)
@@ -101,6 +105,43 @@ func TestMakeContradicting(t *testing.T) {
 	const line = "  a exec /usr/bin/git push --force origin main    block no-push\n"
 	if !strings.Contains(string(made.Tests), line) {
 		t.Errorf("the tests lack\n%s", line)
+	}
+}
+
+// Of several templates that want tests all tests have to pass, and a case says when a
+// commit is let through.
+func TestMakeTogether(t *testing.T) {
+	names := []string{"tests-pytest", "tests-npm", "tests-go"}
+	made, err := Make(find(t, append(names, "secrets-unread")...), Options{Workspace: "/srv/w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(names, made.Together); d != "" {
+		t.Errorf("together (-want +got)\n%s", d)
+	}
+	const name = "tests-pytest-and-tests-npm-and-tests-go-come-before-a-commit"
+	_, text, ok := strings.Cut(string(made.Tests), "\n== "+name+"\n")
+	if !ok || strings.Count(text, "git commit -m x") != 5 || strings.Count(text, " block ") != 4 {
+		t.Errorf("the case is\n%s", text)
+	}
+	cases := parse(t, made.Tests)
+	for _, rule := range names { // with one left out, its refusal is missed
+		p := compile(t, made.Policy).Program
+		p.Gates = nil
+		for i := range p.Clauses {
+			if p.Rules[p.Clauses[i].Rule].Name == rule {
+				p.Clauses[i].Effect = 0
+			}
+			p.Clauses[i].Unless.Gates = nil
+		}
+		if failing(p, cases[len(cases)-1:]) == "" {
+			t.Errorf("the case holds without %s", rule)
+		}
+	}
+	for _, list := range [][]string{{"tests-pytest", "no-push"}, {"tests-pytest", "tests-npm", "review-only"}} {
+		if made, err := Make(find(t, list...), Options{}); err != nil || made.Together != nil && list[2] != "review-only" {
+			t.Errorf("%q: together %q, %v", list, made.Together, err)
+		}
 	}
 }
 
