@@ -68,7 +68,14 @@ func TestInstructions(t *testing.T) {
 	}
 	dir := t.TempDir()
 	fmt.Printf("bench (instructions)\t%s\n", strings.Join(measured, "\t"))
-	t.Run("none", func(t *testing.T) { row("nothing attached", plainActor(t, dir)) })
+	t.Run("none", func(t *testing.T) {
+		for range 3 { // a guest that has just booted is still busy with that
+			for _, op := range measured {
+				plainActor(t, dir).do("measure", op)
+			}
+		}
+		row("nothing attached", plainActor(t, dir))
+	})
 	tier, err := Probe(t.Context())
 	if err != nil {
 		t.Fatal(err)
