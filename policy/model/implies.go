@@ -15,7 +15,16 @@ func Implies(a, b *ir.Gate) bool {
 	if b.Exit >= 0 && a.Exit != b.Exit || !within(a.After, []ir.Event{b.After}, resolved) {
 		return false
 	}
-	return !slices.ContainsFunc(b.Since, func(e ir.Event) bool { return !within(e, a.Since, either) })
+	since := a.Since
+	if a.After.Op == ir.Exec { // else the write of an unlink may arm it again before the name goes
+		for _, e := range a.Since {
+			if e.Op == ir.Write {
+				e.Op = ir.Unlink // no name goes away without being written
+				since = append(slices.Clip(since), e)
+			}
+		}
+	}
+	return !slices.ContainsFunc(b.Since, func(e ir.Event) bool { return !within(e, since, either) })
 }
 
 // mostPatternText bounds the patterns that are compared, in bytes.
@@ -26,9 +35,9 @@ func within(e ir.Event, list []ir.Event, by names) bool {
 	var some language
 	length := len(e.Pattern.Text)
 	for _, x := range list {
-		// Of a name that is invoked no path is known; what is unlinked is written.
+		// Of a name that is invoked no path is known.
 		known := by == resolved || !isName(e.Pattern) || x.Pattern.Any || isName(x.Pattern)
-		if known && (x.Op == e.Op || x.Op == ir.Write && e.Op == ir.Unlink) && asksLess(x.Args, e.Args) {
+		if known && x.Op == e.Op && asksLess(x.Args, e.Args) {
 			some.patterns = append(some.patterns, anywhere(x.Pattern))
 			length += len(x.Pattern.Text)
 		}
