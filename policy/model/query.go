@@ -4,16 +4,20 @@ package model
 
 import (
 	"path"
+	"slices"
 
 	"github.com/actplane/actplane/policy/ir"
 )
 
 // Query is one event by itself, in a state that is supposed and did not come about:
 // what a record or the comparison of two policies asks. Where a step consists of
-// several events, each is a query of its own, but for an unlink: no name goes away
-// without being written, so that both are asked at once.
+// several events, each is a query of its own unless With names the others, but for an
+// unlink: no name goes away without being written, so that both are asked at once.
 type Query struct {
-	Op     ir.Op
+	Op ir.Op
+	// With are the other events of the same operation, of what it does to the same file:
+	// reading it by its path opens it as well. An exec has none.
+	With   []ir.Op
 	Object string // an absolute path, links resolved, or an endpoint as steps name it
 	// Invoked is the base name by which a program is run, if that is another one.
 	Invoked string
@@ -44,19 +48,33 @@ func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
 	if err != nil {
 		return t, err
 	}
-	o := &operation{subject: subject, exec: q.Op == ir.Exec, events: []*event{e}}
-	if q.Op == ir.Unlink {
-		written := *e
-		written.op, written.text = ir.Write, ""
-		o.events = []*event{&written, e}
-	}
-	if e.exempt() {
-		o.events = nil
+	o := &operation{subject: subject, exec: q.Op == ir.Exec}
+	for _, x := range append(s.company(q, e), e) {
+		if !x.exempt() {
+			o.events = append(o.events, x)
+		}
 	}
 	s.consider(&t, o)
 	r, _ := s.decide(o)
 	t.settle(r.Decision)
 	return t, nil
+}
+
+// company makes the events that come with that of a query.
+func (s *Scope) company(q *Query, e *event) (out []*event) {
+	ops := q.With
+	if q.Op == ir.Unlink && !slices.Contains(ops, ir.Write) {
+		ops = append(slices.Clip(ops), ir.Write)
+	}
+	for _, op := range ops {
+		x := *e
+		x.op, x.text, x.in = op, "", 0
+		if x.op == ir.Read {
+			s.brought(&x)
+		}
+		out = append(out, &x)
+	}
+	return out
 }
 
 // queried makes the event of a query, with the labels that it would bring in.
@@ -79,11 +97,17 @@ func (s *Scope) queried(q *Query) (*event, error) {
 			e.invoked = path.Base(e.path)
 		}
 	}
-	is, carries := device(e.path)
-	if q.Op == ir.Exec && !q.Mapped || q.Op == ir.Read && (!is || carries) {
-		e.in = s.sources(e)
+	if q.Op == ir.Exec && !q.Mapped || q.Op == ir.Read {
+		s.brought(e)
 	}
 	return e, nil
+}
+
+// brought gives an event the labels of its object's names.
+func (s *Scope) brought(e *event) {
+	if is, carries := device(e.path); e.op == ir.Exec || !is || carries {
+		e.in = s.sources(e)
+	}
 }
 
 // exempt tells whether an event is outside of the rules: using what is the engine's own

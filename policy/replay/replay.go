@@ -17,8 +17,8 @@ package replay
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -71,18 +71,20 @@ type Answer struct {
 	Or [][]string
 }
 
-// maxFacts bounds what is tried: 2 to the power of it states. The others are bounds, in
-// bytes, above those of the engine (a path of 4,095, 2,048 of arguments): globs are
+// maxFacts, maxWork and maxTokens bound what is tried: for each fact twice the states. The
+// others are bounds, in bytes, above those of the engine (a path of 4,095, 2,048 of arguments): globs are
 // matched against these texts. Of a clause that is longer nothing is read.
 const (
 	maxFacts  = 10
+	maxWork   = 1 << 16 // clauses that are decided, all states together
+	maxTokens = 1 << 22 // bytes of arguments that tokens are held against
 	maxObject = 4096
 	maxArgs   = 16 << 10
 	maxClause = 16 << 10
 )
 
-// Replay decides a record under a program. It takes time that grows with the program and
-// the record, for the states that the record leaves open up to a thousand times.
+// Replay decides a record under a program. What it does for one record is bounded,
+// however large the program is: what takes more is unclear.
 func Replay(p *ir.Program, r *Record) Outcome {
 	if r.Rule == "" && r.Clause == "" {
 		return Outcome{Kind: Itself}
@@ -169,6 +171,7 @@ func (q *question) answers() ([]Answer, error) {
 		return nil, err
 	}
 	var out []Answer
+	work := 0
 	for _, x := range queries {
 		program, facts, err := q.open(x.query)
 		if err != nil {
@@ -176,6 +179,9 @@ func (q *question) answers() ([]Answer, error) {
 		}
 		if len(facts) > maxFacts {
 			return nil, fmt.Errorf("it depends on more than %d things that are not recorded", maxFacts)
+		}
+		if work += (len(program.Clauses) + len(program.Defaults) + 1) << len(facts); work > maxWork {
+			return nil, errors.New("it depends on too much that is not recorded, in too many clauses")
 		}
 		implied := implied(facts)
 		for set := range uint(1) << len(facts) {
@@ -222,44 +228,6 @@ func keep(list []Answer, a Answer) []Answer {
 	known.Or = append(known.Or, a.When)
 	slices.SortStableFunc(known.Or, func(x, y []string) int { return len(x) - len(y) })
 	return list
-}
-
-// variant is a way in which the record can be meant.
-type variant struct {
-	query *model.Query
-	when  []string
-}
-
-// queries are the ways in which the record can be meant, the likeliest first.
-func (q *question) queries() ([]variant, error) {
-	if err := q.named(); err != nil {
-		return nil, err
-	}
-	x := &model.Query{Op: q.op, Object: q.record.Object, Argv: q.record.Args, Labels: q.carried(), Modified: q.told.written, Invoked: q.told.invoked}
-	if q.op >= ir.Connect {
-		if strings.HasPrefix(x.Object, "/") || strings.HasPrefix(x.Object, "@") {
-			x.Object = "unix:" + x.Object
-		}
-		return []variant{{query: x}}, nil
-	}
-	if !path.IsAbs(x.Object) {
-		x.Object, x.Unresolved = "/", true
-	}
-	if q.op != ir.Exec {
-		return []variant{{query: x}}, nil
-	}
-	if len(x.Argv) == 0 { // the code of a program was mapped, or its arguments could not be read
-		y := *x
-		y.Mapped = true
-		return []variant{{query: &y}, {query: x, when: []string{"it was run, without arguments, and not mapped"}}}, nil
-	}
-	out := []variant{{query: x}}
-	if name := invokedName(q.record); name != "" && x.Invoked == "" {
-		y := *x
-		y.Invoked = name
-		out = append(out, variant{&y, []string{fmt.Sprintf("it was invoked by the name %q", name)}})
-	}
-	return out, nil
 }
 
 // named refuses an address where host names decide: a record does not have the name
@@ -309,6 +277,9 @@ func (q *question) carried() (set uint64) {
 // open returns what of the program can decide the event, and the facts that this
 // depends on and the record does not tell.
 func (q *question) open(x *model.Query) (*ir.Program, []fact, error) {
+	if q.tokens() > maxTokens {
+		return nil, nil, errors.New("the policy asks for so many arguments of programs that this record's are too many")
+	}
 	t, err := x.Decide(q.program)
 	if err != nil {
 		return nil, nil, err
@@ -324,7 +295,9 @@ func (q *question) open(x *model.Query) (*ir.Program, []fact, error) {
 		if slices.ContainsFunc(c.Conditions, func(x model.Condition) bool { return !x.State && !x.Met }) {
 			continue
 		}
-		some.Clauses = append(some.Clauses, *c.Clause)
+		clause := *c.Clause
+		clause.Args = nil // they match, in whatever state
+		some.Clauses = append(some.Clauses, clause)
 		labels |= tested(c.Clause.If)
 		for _, l := range c.Clause.Unless.Lineages {
 			lineages |= 1 << l
@@ -334,11 +307,25 @@ func (q *question) open(x *model.Query) (*ir.Program, []fact, error) {
 		}
 		modified = modified || c.Clause.Unless.Modified || c.Clause.Unless.NotModified
 	}
-	if q.op == ir.Write || q.op == ir.Append || q.op == ir.Unlink {
+	if changes(x) {
 		for _, p := range q.program.Protects {
 			labels |= tested(p.If)
 		}
 	}
 	facts := q.facts(labels&^t.Brings, lineages, gates, modified && !x.Unresolved)
 	return &some, append(facts, q.cleared(labels&t.Brings)...), nil
+}
+
+// tokens is how much there is to match: tokens of the program times bytes of arguments.
+func (q *question) tokens() (n int) {
+	for i := range q.program.Clauses {
+		n += len(q.program.Clauses[i].Args)
+	}
+	return n * length(q.record.Args)
+}
+
+func changes(x *model.Query) bool {
+	return slices.ContainsFunc(append(slices.Clip(x.With), x.Op), func(op ir.Op) bool {
+		return op == ir.Write || op == ir.Append || op == ir.Unlink
+	})
 }

@@ -97,6 +97,22 @@ func TestReplay(t *testing.T) {
 		{"not known", "rule r:\n  block exec \"x\" unless target modified", exec(`block exec "x"`, "/bin/x", "x"),
 			"depends; block r; ok if the file was written inside the container"},
 
+		{"read, and opened", "rule r: block open \"/w/x\"", file("read", `block read "/w/x"`, "/w/x"),
+			"depends; block r; ok if it was read through a descriptor that was open"},
+		{"read either way", "rule r:\n  block open \"/w/x\"\n  block read \"/w/*\"", file("read", `block read "/w/x"`, "/w/x"), "alike; block r"},
+		{"written, and opened", "default block open", file("write", `block write "/w/x"`, "/w/x"),
+			"depends; block; ok if it was changed without being opened for it or its name went away"},
+		{"written, and a name", "rule r: block unlink \"/w/x\"", file("write", `block write "/w/x"`, "/w/x"), "depends; ok; block r if its name went away"},
+		{"written, and read", "source A = file \"/a\"\nrule r: block read any if A", file("write", `block write "/a"`, "/a"),
+			"depends; ok; block r if it was opened for reading as well"},
+		{"appended, and opened", "rule r: kill open any", file("append", `block append "/w/x"`, "/w/x"),
+			"depends; kill r; ok if it was written through a descriptor that was open"},
+		{"opened, and read", "rule r: block read \"/w/x\"", file("open", `block open "/w/x"`, "/w/x"),
+			"depends; block r; ok if it was opened for writing or it was opened for appending or it was created for appending or a directory was opened"},
+		{"unlinked, and written", "rule r: block write \"/w/x\"", file("unlink", `block unlink "/w/x"`, "/w/x"), "alike; block r"},
+		{"unlinked, and not opened", "rule r: block open \"/w/x\"", file("unlink", `block unlink "/w/x"`, "/w/x"), "differs; ok"},
+		{"nothing", "rule r: block connect any", file("write", `block write "/w/x"`, "/w/x"), "differs; ok"},
+
 		{"invoked by argv", `rule r: block exec "vi"`, exec(`block exec "vi"`, "/bin/busybox", "vi"), "alike; block r"},
 		{"perhaps invoked", `rule r: block exec "vi"`, exec(`block exec any`, "/bin/busybox", "vi"), `depends; ok; block r if it was invoked by the name "vi"`},
 		{"invoked by what the clause names", `rule r: block exec "vi"`, exec(`block exec "vi"`, "/bin/busybox", "sh"),
@@ -161,5 +177,33 @@ func TestBound(t *testing.T) {
 	got := outcome(replay.Replay(compiled(t, text), &replay.Record{Effect: "block", Operation: "write", Object: "/x", Rule: "r", Clause: "block write any"}))
 	if want := "unclear: it depends on more than 10 things that are not recorded"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// However many clauses there are for a record, and however long it is, it costs no more
+// than a bound.
+func TestWork(t *testing.T) {
+	policy := func(rules, gates int, tokens string) *ir.Program {
+		text := ""
+		for i := range rules {
+			text += fmt.Sprintf("\nrule r%d: block exec \"git\" %s unless after exec \"g%d\"", i, tokens, i%gates)
+		}
+		return compiled(t, text[1:])
+	}
+	record := &replay.Record{Effect: "block", Operation: "exec", Object: "/usr/bin/git", Rule: "x", Clause: `block exec "git"`}
+	record.Args = append([]string{"git", "push", "-f"}, strings.Split(strings.Repeat("0k,", 600)+"k1", ",")...)
+	for _, c := range []struct {
+		rules, gates int
+		want         string
+	}{
+		{20, 2, "depends; block r0; ok if `after exec \"g0\"` holds and `after exec \"g1\"` holds"},
+		{20, 10, "depends"},
+		{100, 10, "unclear: it depends on too much that is not recorded, in too many clauses"},
+		{1000, 10, "unclear: the policy asks for so many arguments of programs that this record's are too many"},
+	} {
+		got := outcome(replay.Replay(policy(c.rules, c.gates, `"push" "-*" "0*k" "k*"`), record))
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("%d rules, %d gates: %s", c.rules, c.gates, got)
+		}
 	}
 }
