@@ -67,7 +67,10 @@ int main(int argc, char **argv)
 	for (int i = 1; i + 1 < argc; i += 2) {
 		int result = step(argv[i], argv[i + 1]);
 
-		printf("%s %s\n", argv[i], !result ? "ok" : errno == EPERM ? "EPERM" : strerror(errno));
+		printf("%s %s\n", argv[i],
+		       !result		? "ok"
+		       : errno == EPERM ? "EPERM"
+					: strerror(errno));
 		fflush(stdout);
 	}
 	return 0;
