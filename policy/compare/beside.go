@@ -42,6 +42,9 @@ func (c *comparison) beside() (out []string) {
 func (c *comparison) protected() (out []string) {
 	var told [2]bool
 	for _, p := range c.walks[dfa.Path].places {
+		if !c.work.spend(16) {
+			return out
+		}
 		var is [2]bool
 		for side := range is {
 			is[side] = slices.ContainsFunc(rowsOf(c.sides[side].Image, p.rows[side]), func(r *dfa.Row) bool { return len(r.Protects) > 0 })

@@ -95,7 +95,8 @@ type comparison struct {
 	walks     [dfa.Host + 1]*walker
 	complete  bool        // all keys were walked
 	never     []predicate // what holds in no state
-	workspace string      // for examples
+	work      *budget
+	workspace string // for examples
 
 	solved    map[string][]solution // of problems, by their key
 	findings  []*finding
@@ -111,23 +112,25 @@ type finding struct {
 	answer   answer
 }
 
-// Compare finds what changes from one policy to the other.
-func Compare(before, after Policy) *Result {
+// Compare finds what changes from one policy to the other. It takes some seconds at most:
+// where there is more to do it says what it did not look at.
+func Compare(before, after Policy) *Result { return within(before, after, searchSteps, showSteps) }
+
+// within is Compare, with as many steps for the search and for showing what it found.
+func within(before, after Policy, search, show int) *Result {
+	work := &budget{search}
 	c := &comparison{
+		work:  work,
 		sides: [2]Policy{before, after}, atoms: newAtoms([2]*ir.Program{before.Program, after.Program}),
-		tokens: newSequences(), workspace: after.Program.Workspace,
+		tokens: newSequences(work), workspace: after.Program.Workspace,
 		solved: map[string][]solution{}, byDecider: map[string]*finding{}, seen: map[statementOf]bool{}, missed: map[string]bool{},
 	}
-	if !c.tokens.find(c.sides, maxTuples) {
-		c.missed["Not all arguments of programs were looked at: there are too many kinds of them."] = true
-	}
 	c.walk()
+	c.arguments()
 	c.rename()
 	c.constrain()
-	for op := range ir.NumOps {
-		c.operation(op)
-	}
-	out := &Result{Labels: c.labels(), Beside: c.beside()}
+	out := c.search()
+	c.work.left = show
 	for _, f := range c.findings {
 		if !c.told(f) {
 			out.Differences = append(out.Differences, c.shown(f))
@@ -137,6 +140,41 @@ func Compare(before, after Policy) *Result {
 		return cmp.Or(int(x.Direction)-int(y.Direction), order(x)-order(y))
 	})
 	out.Missed = slices.Sorted(maps.Keys(c.missed))
+	return out
+}
+
+// arguments finds those that tokens tell apart, with half of the work that there is: all
+// but programs are compared without.
+func (c *comparison) arguments() {
+	before := c.work.left / 2
+	part := &budget{before}
+	if !c.tokens.find(c.sides, maxTuples, part) {
+		c.missed["Not all arguments of programs were looked at: there are too many kinds of them."] = true
+	}
+	c.work.spend(before - part.left)
+}
+
+// search compares what is decided about each operation, then who has labels and the
+// rest. Where it is given up it notes what was left.
+func (c *comparison) search() *Result {
+	out := &Result{}
+	var left []string
+	stage := func(what string, f func()) {
+		others := c.work.left / 2 // what takes very long leaves half for the others
+		c.work.left -= others
+		if f(); c.work.spent() {
+			left = append(left, what)
+		}
+		c.work.left += others
+	}
+	for op := range ir.NumOps {
+		stage(op.String(), func() { c.operation(op) })
+	}
+	stage("labels", func() { out.Labels = c.labels() })
+	stage("protect", func() { out.Beside = c.beside() })
+	if len(left) > 0 {
+		c.missed["It would take too long to compare all, and was given up: of "+strings.Join(left, ", ")+" not all was looked at."] = true
+	}
 	return out
 }
 
@@ -195,10 +233,12 @@ func (c *comparison) walk() {
 	images := [2]*dfa.Image{c.sides[0].Image, c.sides[1].Image}
 	p := newPaths()
 	c.complete = true
-	for kind, g := range map[dfa.Start]grammar{
-		dfa.Path: p, dfa.Name: names{p.bytes}, dfa.Address: newAddresses(), dfa.Unix: sockets{p}, dfa.Host: hosts{p.bytes},
-	} {
-		w, complete := walk(images, kind, g, c.workspace, maxTuples)
+	for _, x := range []struct {
+		kind dfa.Start
+		grammar
+	}{{dfa.Path, p}, {dfa.Name, names{p.bytes}}, {dfa.Address, newAddresses()}, {dfa.Unix, sockets{p}}, {dfa.Host, hosts{p.bytes}}} {
+		kind := x.kind
+		w, complete := walk(images, kind, x.grammar, c.workspace, maxTuples, c.work)
 		if c.complete = c.complete && complete; !complete {
 			c.missed["Not all "+kindText(kind)+" were looked at: both automata together are too large."] = true
 		}
@@ -230,6 +270,9 @@ func (c *comparison) operation(op ir.Op) {
 		for _, kind := range kindsOf(op) {
 			for _, p := range c.walks[kind].places {
 				for _, manner := range manners(op, p.kind) {
+					if c.work.spent() {
+						return
+					}
 					c.ask(&question{op: op, place: p, manner: manner})
 				}
 			}
@@ -251,11 +294,17 @@ func (c *comparison) programs() {
 	}
 	for i := range paths {
 		for _, manner := range manners(ir.Exec, paths[i].kind) {
+			if c.work.spent() {
+				return
+			}
 			c.ask(&question{op: ir.Exec, place: paths[i], manner: manner})
 		}
 	}
 	var changed []bool
 	for i := range others {
+		if c.work.spent() {
+			return
+		}
 		changed = append(changed, differ(others[i]))
 	}
 	questions := 0
@@ -264,6 +313,9 @@ func (c *comparison) programs() {
 		for j := range others {
 			if len(others[j].rows[0])+len(others[j].rows[1]) == 0 || !itself && !changed[j] {
 				continue
+			}
+			if c.work.spent() {
+				return
 			}
 			if questions++; questions > maxQuestions {
 				c.missed["Not all programs were looked at under all names by which they can be invoked: there are too many."] = true

@@ -103,6 +103,9 @@ func (c *comparison) differ(p *problem, fresh bool) (out []answer) {
 	for side := range p {
 		strict, other := &p[side], &p[1-side]
 		for _, x := range strict.clauses {
+			if c.work.spent() {
+				return out
+			}
 			if !fresh || !c.seen[statementOf{side, x.order}] {
 				out = append(out, c.stricter(unlifted{predicate: x}, strict, other)...)
 			}
@@ -117,7 +120,7 @@ func (c *comparison) differ(p *problem, fresh bool) (out []answer) {
 // stricter finds an answer in which x matches and the other policy decides less. The
 // best is one in which x decides.
 func (c *comparison) stricter(x unlifted, strict, other *verdicts) []answer {
-	if other.has(&x) {
+	if c.work.spend(8 * (len(other.clauses) + len(other.defaults) + len(strict.clauses))); other.has(&x) {
 		return nil
 	}
 	yes := []predicate{x.predicate}
@@ -160,7 +163,11 @@ func (v *verdicts) from(effect ir.Effect) (clauses []predicate, defaults []unlif
 
 // lift solves with defaults that must be lifted: each by one of its lifters.
 func (c *comparison) lift(yes, no []predicate, defaults []unlifted) (answer, bool) {
+	if c.work.spent() {
+		return answer{}, false
+	}
 	if len(defaults) == 0 {
+		c.work.spend(4 * len(c.never))
 		a, found, complete := c.tokens.solve(yes, append(c.about(yes, no), no...))
 		if !complete {
 			c.missed["Not all combinations of labels, gates and arguments were looked at: there are too many."] = true
@@ -196,6 +203,9 @@ func (c *comparison) holds(p *problem) (out []answer) {
 			if x.hold == y.hold {
 				continue
 			}
+			if !c.work.spend(len(p[0].clauses) + len(p[1].clauses)) {
+				return out
+			}
 			no := slices.Concat(x.lifters, y.lifters)
 			var defaults []unlifted
 			for side, ask := range []unlifted{x, y} {
@@ -224,13 +234,14 @@ func (c *comparison) confirm(q *question, a answer) *finding {
 	}
 	var decided [2]model.Decision
 	for side := range c.sides {
+		c.work.spend(c.deciding(side))
 		x := c.query(side, q, a)
-		trace, err := x.Decide(c.sides[side].Program)
+		d, err := x.Decision(c.sides[side].Program)
 		if err != nil {
 			c.missed[fmt.Sprintf("A difference was found that the model cannot decide: %v.", err)] = true
 			return nil
 		}
-		decided[side] = trace.Decision
+		decided[side] = d
 	}
 	before, after := decided[0], decided[1]
 	if before.Effect == after.Effect && holdOf(before) == holdOf(after) {
@@ -251,6 +262,12 @@ func (c *comparison) confirm(q *question, a answer) *finding {
 		c.findings = append(c.findings, f)
 	}
 	return f
+}
+
+// deciding is the work of one decision of the model.
+func (c *comparison) deciding(side int) int {
+	p := c.sides[side].Program
+	return decideSteps * (1 + len(p.Clauses) + len(p.Defaults) + len(p.Protects) + len(p.Sources))
 }
 
 // orderOf is the order of the statement that decides, -1 for none.

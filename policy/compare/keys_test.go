@@ -136,10 +136,10 @@ func patterns(t *testing.T, globs ...string) Policy {
 func TestWalkLimit(t *testing.T) {
 	a, b := patterns(t, "/a/**", "/b/*"), patterns(t, "/a/*", "/b/**")
 	images := [2]*dfa.Image{a.Image, b.Image}
-	if w, complete := walk(images, dfa.Path, newPaths(), "/w", 10); complete || len(w.places) == 0 {
+	if w, complete := walk(images, dfa.Path, newPaths(), "/w", 10, &budget{searchSteps}); complete || len(w.places) == 0 {
 		t.Errorf("complete %v with %d places", complete, len(w.places))
 	}
-	w, complete := walk(images, dfa.Path, newPaths(), "/w", maxTuples)
+	w, complete := walk(images, dfa.Path, newPaths(), "/w", maxTuples, &budget{searchSteps})
 	if !complete {
 		t.Error("it is not complete")
 	}
@@ -161,12 +161,12 @@ func TestSolveLimit(t *testing.T) {
 			no = append(no, predicate{tokens: -1, literals: []literal{{i, true}, {j, true}}}, predicate{tokens: -1, literals: []literal{{i, false}, {j, false}}})
 		}
 	}
-	s := newSequences()
+	s := newSequences(&budget{searchSteps})
 	if _, found, complete := s.solve(yes, no); found || !complete {
 		// Of three labels two are there or two are not: found at once.
 		t.Errorf("found %v, complete %v", found, complete)
 	}
-	s.work = 1
+	s.work.left = 1
 	if _, found, complete := s.solve(yes, no); found || complete {
 		t.Errorf("without work left: found %v, complete %v", found, complete)
 	}

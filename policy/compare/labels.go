@@ -99,6 +99,9 @@ func (c *comparison) onlyHere(side int, f *flow, atom int) [][]string {
 	for _, kind := range kinds {
 		for i := range c.walks[kind].places {
 			p := &c.walks[kind].places[i]
+			if !c.work.spend(8 * (1 + len(p.rows[0]) + len(p.rows[1]))) {
+				return nil
+			}
 			if p.kind != model.Ordinary || !here(p, side) || here(p, 1-side) {
 				continue
 			}
@@ -126,8 +129,8 @@ func named(f *flow, q *question) bool {
 	if q.name != nil {
 		x.Invoked = string(q.name.key)
 	}
-	t, err := x.Decide(p)
-	return err == nil && t.Denied()
+	d, err := x.Decision(p)
+	return err == nil && d.Denied()
 }
 
 // follow looks for decisions that differ since the process has the label under one
@@ -148,6 +151,9 @@ func (c *comparison) follow(side int, f *flow, atom int, before [][]string) {
 		for _, kind := range kindsOf(op) {
 			for _, p := range c.walks[kind].places {
 				for _, manner := range manners(op, p.kind) {
+					if c.work.spent() {
+						return
+					}
 					q := &question{op: op, place: p, manner: manner}
 					x := c.problem(q).given(atom, holds)
 					if key := x.key(); !x.same() && !seen[key] {

@@ -93,6 +93,21 @@ func (v *verdicts) key(identity bool) string {
 	return strings.Join(slices.Compact(keys), "\n")
 }
 
+// size is something like the work that verdicts make wherever they are looked at.
+func (v *verdicts) size() int {
+	n := 64
+	for i := range v.clauses {
+		n += 64 + 16*len(v.clauses[i].literals)
+	}
+	for i := range v.defaults {
+		n += 64
+		for j := range v.defaults[i].lifters {
+			n += 64 + 16*len(v.defaults[i].lifters[j].literals)
+		}
+	}
+	return n
+}
+
 // key is equal for problems with the same answers that the same clauses decide.
 func (p *problem) key() string { return p[0].key(true) + "\n\n" + p[1].key(true) }
 
@@ -104,6 +119,7 @@ func (c *comparison) problem(q *question) *problem {
 	p := &problem{}
 	for side := range p {
 		p[side] = c.verdicts(side, q)
+		c.work.spend(p[side].size())
 	}
 	return p
 }
@@ -323,6 +339,7 @@ func (c *comparison) defaults(side int, q *question, allows []uint16, brought, t
 func (c *comparison) ofDevice(side int, q *question) (v verdicts) {
 	p := c.sides[side].Program
 	some, numbers := aboutDevice(p, q.op, path.Base(string(q.place.key)))
+	c.work.spend(decideSteps * (1 + len(some.Clauses) + len(p.Protects)))
 	trace, err := (&model.Query{Op: q.op, Object: string(q.place.key)}).Decide(some)
 	if err != nil {
 		return v

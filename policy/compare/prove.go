@@ -45,11 +45,14 @@ func (c *comparison) shown(f *finding) Difference {
 			}
 		}
 		d.Note = "as an event by itself, and not with the others that the step consists of"
+		if c.work.spent() {
+			d.Note = "by which steps it comes about was not looked for"
+		}
 	}
 	d.Trace = written(last)
 	for side, decision := range []*model.Decision{&d.Old, &d.New} {
-		if t, err := c.query(side, &f.question, f.answer).Decide(c.sides[side].Program); err == nil {
-			*decision = t.Decision
+		if t, err := c.query(side, &f.question, f.answer).Decision(c.sides[side].Program); err == nil {
+			*decision = t
 		}
 	}
 	if d.Supposed = c.supposed(f); len(d.Supposed) > 0 {
@@ -121,6 +124,9 @@ func (c *comparison) play(steps [][]string) (decided [2]model.Decision, scopes [
 		s := model.New(c.sides[side].Program)
 		scopes[side] = s
 		for i, words := range steps {
+			if !c.work.spend(4 * c.deciding(side)) { // of the events that a step consists of
+				return decided, scopes, false
+			}
 			d, err := s.Do(words)
 			if err != nil || i < len(steps)-1 && d.Denied() {
 				return decided, scopes, false
@@ -219,6 +225,9 @@ func (c *comparison) seek(s state, kind dfa.Start, at [2]int, has func(r *dfa.Ro
 	places := c.walks[kind].places
 next:
 	for i := range places {
+		if !c.work.spend(8 * (1 + len(places[i].rows[0]) + len(places[i].rows[1]))) {
+			return nil
+		}
 		if places[i].kind != model.Ordinary {
 			continue
 		}
@@ -331,6 +340,9 @@ func (c *comparison) spoiler(op ir.Op, gate int, s state) *place {
 	}
 	for i := range c.walks[dfa.Path].places {
 		p := &c.walks[dfa.Path].places[i]
+		if !c.work.spend(16) {
+			return nil
+		}
 		if p.kind != model.Ordinary || !stale(p, gate) {
 			continue
 		}
@@ -347,7 +359,7 @@ func (c *comparison) spoiler(op ir.Op, gate int, s state) *place {
 
 // example is an argument that a token glob matches, as good as can be.
 func (s *sequences) example(glob string) string {
-	plain := strings.NewReplacer("*", "", "?", "x", `\`, "").Replace(glob)
+	plain := plainest(glob)
 	if model.Match(glob, plain, pattern.Token) {
 		return plain
 	}
@@ -357,6 +369,11 @@ func (s *sequences) example(glob string) string {
 		}
 	}
 	return plain
+}
+
+// plainest is what a glob says without its wildcards.
+func plainest(glob string) string {
+	return strings.NewReplacer("*", "", "?", "x", `\`, "").Replace(glob)
 }
 
 // given tells whether a policy says who has a label.

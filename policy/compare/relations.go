@@ -44,6 +44,9 @@ func (c *comparison) labelSigns(side int) []string {
 			continue
 		}
 		for i := range w.places {
+			if !c.work.spend(8 * len(out)) {
+				return make([]string, len(out))
+			}
 			var sources, execs, clears, sets uint64
 			for _, r := range rowsOf(c.sides[side].Image, w.places[i].rows[side]) {
 				sources, execs, clears, sets = sources|r.Sources, execs|r.ExecSources, clears|r.Declassify, sets|r.Endorse
@@ -88,6 +91,9 @@ func (c *comparison) constrain() {
 	}
 	for _, x := range facts {
 		for _, y := range facts {
+			if !c.work.spend(4 + len(x.comes)) {
+				return
+			}
 			if x.atom != y.atom && x.kind == y.kind && x.exit == y.exit && len(x.comes) > 0 && covered(x.comes, y.comes) && covered(y.goes, x.goes) {
 				p := predicate{tokens: -1, literals: []literal{{x.atom, true}, {y.atom, false}}}
 				slices.SortFunc(p.literals, compareLiterals)
@@ -192,6 +198,9 @@ func (c *comparison) each(side int, kind dfa.Start, f func(at string, r *dfa.Row
 		return
 	}
 	for i := range c.walks[kind].places {
+		if !c.work.spend(32) {
+			return
+		}
 		for _, r := range rowsOf(c.sides[side].Image, c.walks[kind].places[i].rows[side]) {
 			f(fmt.Sprintf("%d:%d", kind, i), r)
 		}

@@ -8,11 +8,8 @@ type answer struct {
 	argv  []string
 }
 
-// The search for one answer is bounded, and so is that for all answers together.
-const (
-	maxSteps = 1 << 14
-	maxWork  = 1 << 24
-)
+// maxSteps bounds the search for one answer.
+const maxSteps = 1 << 14
 
 // solve finds an answer in which all of yes match and none of no. complete is false
 // where the search was given up.
@@ -43,24 +40,25 @@ func (s *sequences) solve(yes, no []predicate) (out answer, found, complete bool
 				rest = append(rest, p)
 			}
 		}
-		steps := min(maxSteps, s.work)
-		before := steps
-		if st, ok := refute(base, rest, &steps); ok {
+		steps := maxSteps
+		if st, ok := refute(base, rest, &steps, s.work); ok {
 			return answer{st, a.argv}, true, true
 		}
-		s.work -= before - steps
-		complete = complete && steps > 0
+		complete = complete && steps > 0 && !s.work.spent()
 	}
 	return out, false, complete
 }
 
 // refute extends a state so that no predicate matches. What is not in a state may be
 // either way; in the answer it is false.
-func refute(s state, no []predicate, steps *int) (state, bool) {
-	if *steps--; *steps <= 0 {
+func refute(s state, no []predicate, steps *int, work *budget) (state, bool) {
+	if *steps--; *steps <= 0 || !work.spend(8+4*len(s)) {
 		return nil, false
 	}
 	for i, p := range no {
+		if !work.spend(2 + 2*len(p.literals)) {
+			return nil, false
+		}
 		open, refuted := p.open(s)
 		if refuted {
 			continue
@@ -70,7 +68,7 @@ func refute(s state, no []predicate, steps *int) (state, bool) {
 			for atom, v := range s {
 				next[atom] = v
 			}
-			if out, ok := refute(next, no[i+1:], steps); ok {
+			if out, ok := refute(next, no[i+1:], steps, work); ok {
 				return out, true
 			}
 		}

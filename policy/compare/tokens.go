@@ -3,10 +3,13 @@
 package compare
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/actplane/actplane/policy/dfa"
+	"github.com/actplane/actplane/policy/model"
+	"github.com/actplane/actplane/policy/pattern"
 )
 
 // sequences are the argv tokens of the clauses of both policies: each distinct sequence
@@ -18,7 +21,10 @@ type sequences struct {
 	globs  map[string]int
 	words  []argument
 	byGlob [][]int // words by glob
-	work   int     // how much may still be searched
+	work   *budget
+	// narrow: there are more words than can be tried, so that of those that a sequence
+	// goes on with only a few are, those first that match least.
+	narrow bool
 }
 
 // argument is an example, and the globs that it matches.
@@ -27,8 +33,8 @@ type argument struct {
 	globs map[int]bool
 }
 
-func newSequences() *sequences {
-	return &sequences{number: map[string]int{}, globs: map[string]int{}, work: maxWork}
+func newSequences(work *budget) *sequences {
+	return &sequences{number: map[string]int{}, globs: map[string]int{}, work: work}
 }
 
 // sequence returns the number of a sequence of token globs.
@@ -49,8 +55,8 @@ func (s *sequences) sequence(args []string) int {
 	return s.number[key]
 }
 
-// find looks for words for all sequences of two policies.
-func (s *sequences) find(sides [2]Policy, limit int) (complete bool) {
+// find looks for words for all sequences of two policies, half of the work for the walk.
+func (s *sequences) find(sides [2]Policy, limit int, work *budget) (complete bool) {
 	var at [2]map[int]int // the glob of each position
 	for side, p := range sides {
 		at[side] = map[int]int{}
@@ -65,9 +71,15 @@ func (s *sequences) find(sides [2]Policy, limit int) (complete bool) {
 			}
 		}
 	}
-	w, complete := walk([2]*dfa.Image{sides[0].Image, sides[1].Image}, dfa.Token, tokens{readable()}, "/", limit)
+	half := &budget{work.left / 2}
+	work.left -= half.left
+	w, complete := walk([2]*dfa.Image{sides[0].Image, sides[1].Image}, dfa.Token, tokens{readable()}, "/", limit, half)
 	s.byGlob = make([][]int, len(s.globs))
 	for _, p := range w.places {
+		if !work.spend(64 + 16*(len(at[0])+len(at[1]))) {
+			complete = false
+			break
+		}
 		word := argument{text: string(p.key), globs: map[int]bool{}}
 		for side := range sides {
 			for _, r := range rowsOf(sides[side].Image, p.rows[side]) {
@@ -78,12 +90,54 @@ func (s *sequences) find(sides [2]Policy, limit int) (complete bool) {
 				}
 			}
 		}
-		for glob := range word.globs {
-			s.byGlob[glob] = append(s.byGlob[glob], len(s.words))
-		}
-		s.words = append(s.words, word)
+		s.add(word)
+	}
+	if work.left += half.left; !complete {
+		s.plain()
+		s.sort()
 	}
 	return complete
+}
+
+func (s *sequences) add(word argument) {
+	for glob := range word.globs {
+		s.byGlob[glob] = append(s.byGlob[glob], len(s.words))
+	}
+	s.words = append(s.words, word)
+}
+
+// sort puts those words first that match least, where not all can be tried.
+func (s *sequences) sort() {
+	s.narrow = true
+	slices.SortStableFunc(s.words, func(x, y argument) int { return len(x.globs) - len(y.globs) })
+	clear(s.byGlob)
+	for i, word := range s.words {
+		for glob := range word.globs {
+			s.byGlob[glob] = append(s.byGlob[glob], i)
+		}
+	}
+}
+
+// plain adds a word for each glob that has none, the plainest that it matches.
+func (s *sequences) plain() {
+	globs := slices.Sorted(maps.Keys(s.globs))
+	for _, glob := range globs {
+		word := argument{text: plainest(glob), globs: map[int]bool{}}
+		if len(s.byGlob[s.globs[glob]]) > 0 {
+			continue
+		}
+		for _, other := range globs {
+			if !s.work.spend(64 + 4*len(other)*len(word.text)) {
+				return
+			}
+			if model.Match(other, word.text, pattern.Token) {
+				word.globs[s.globs[other]] = true
+			}
+		}
+		if word.globs[s.globs[glob]] {
+			s.add(word)
+		}
+	}
 }
 
 // arguments is one argv that has some sequences and as little else as can be.
@@ -92,8 +146,13 @@ type arguments struct {
 	matched map[int]bool // of the sequences that were asked about
 }
 
-// maxArgvs bounds the search for argvs of one question.
-const maxArgvs = 1 << 12
+// maxArgvs and maxQueue bound the search for argvs of one question.
+const (
+	maxArgvs = 1 << 12
+	maxQueue = 1 << 16
+	// maxNarrow is how many words are tried where there are too many.
+	maxNarrow = 6
+)
 
 // progress is how far the sequences have been matched by some words.
 type progress struct {
@@ -109,7 +168,7 @@ func (s *sequences) argvs(wanted, others []int) (out []arguments, complete bool)
 	matched := map[string]bool{}
 	queue := []progress{{at: make([]int, len(all))}}
 	for i := 0; i < len(queue); i++ {
-		if s.work--; i > maxArgvs || s.work <= 0 {
+		if i > maxArgvs || len(queue) > maxQueue || !s.work.spend(8+2*len(all)) {
 			return out, false
 		}
 		p := queue[i]
@@ -130,7 +189,14 @@ func (s *sequences) argvs(wanted, others []int) (out []arguments, complete bool)
 			}
 			continue
 		}
-		for _, word := range s.useful(all[:len(wanted)], p.at) {
+		words := s.useful(all[:len(wanted)], p.at)
+		if s.narrow {
+			words = words[:min(len(words), maxNarrow)]
+		}
+		for _, word := range words {
+			if !s.work.spend(8 + 2*len(all)) {
+				return out, false
+			}
 			next := progress{at: s.advance(all, p.at, &s.words[word]), argv: append(slices.Clip(p.argv), s.words[word].text)}
 			if key := positions(next.at); !seen[key] {
 				seen[key] = true
@@ -138,7 +204,7 @@ func (s *sequences) argvs(wanted, others []int) (out []arguments, complete bool)
 			}
 		}
 	}
-	return out, true
+	return out, !s.narrow
 }
 
 func (s *sequences) done(wanted, at []int) bool {
@@ -154,15 +220,11 @@ func (s *sequences) done(wanted, at []int) bool {
 func (s *sequences) useful(wanted, at []int) (out []int) {
 	for i, seq := range wanted {
 		if at[i] < len(s.list[seq]) {
-			for _, word := range s.byGlob[s.list[seq][at[i]]] {
-				if !slices.Contains(out, word) {
-					out = append(out, word)
-				}
-			}
+			out = append(out, s.byGlob[s.list[seq][at[i]]]...)
 		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 func (s *sequences) advance(all, at []int, word *argument) []int {

@@ -32,6 +32,7 @@ type walker struct {
 
 	workspace string // where examples are, if they can be
 
+	work   *budget
 	tuples tuples // the states: the grammar's, then those of the automata
 	from   []step
 	split  int             // how many automata are the old policy's
@@ -47,9 +48,10 @@ type step struct {
 }
 
 // walk finds the places of all keys of a kind, each with a short example. It is
-// complete unless more than limit states of the product are needed.
-func walk(images [2]*dfa.Image, kind dfa.Start, g grammar, workspace string, limit int) (w *walker, complete bool) {
-	w = &walker{images: images, kind: kind, grammar: g, workspace: workspace, found: map[string]bool{}}
+// complete unless more than limit states of the product are needed, or more work than
+// there may be.
+func walk(images [2]*dfa.Image, kind dfa.Start, g grammar, workspace string, limit int, work *budget) (w *walker, complete bool) {
+	w = &walker{images: images, kind: kind, grammar: g, workspace: workspace, found: map[string]bool{}, work: work}
 	first := []uint16{g.start()}
 	for side, img := range images {
 		first = append(first, entries(img, kind)...)
@@ -63,7 +65,7 @@ func walk(images [2]*dfa.Image, kind dfa.Start, g grammar, workspace string, lim
 	w.tuples.width = len(first)
 	w.visit(first, step{parent: -1})
 	at := 0
-	for ; at < w.tuples.count && at < limit; at++ {
+	for ; at < w.tuples.count && at < limit && !work.spent(); at++ {
 		w.leave(int32(at))
 	}
 	complete = at == w.tuples.count
@@ -95,6 +97,7 @@ func (w *walker) leave(at int32) {
 		if next[0], ok = w.grammar.step(tuple[0], b); !ok {
 			continue
 		}
+		w.work.spend(64 + 4*len(tuple)) // that is seldom in a cache
 		for i, s := range tuple[1:] {
 			next[i+1] = w.images[w.side(i+1)].Next[int(s)*256+int(b)]
 		}
@@ -241,6 +244,9 @@ func (w *walker) example(p *place, program bool) []byte {
 		candidates = knownHosts(string(p.key))
 	}
 	for _, key := range candidates {
+		if !w.work.spend(4 * (len(key) + len(p.key)) * (1 + len(p.rows[0]) + len(p.rows[1]))) {
+			break
+		}
 		if w.same(key, p.key) {
 			return key
 		}

@@ -34,8 +34,30 @@ type Query struct {
 	Modified bool   // the file's contents were written inside the scope
 }
 
-// Decide answers a query under a program.
+// Decide answers a query under a program, and tells how.
 func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
+	s, o, err := q.operation(p)
+	if err != nil {
+		return t, err
+	}
+	s.consider(&t, o)
+	r, _ := s.decide(o)
+	t.settle(r.Decision)
+	return t, nil
+}
+
+// Decision is that of Decide, without how it came about, which takes longer.
+func (q *Query) Decision(p *ir.Program) (Decision, error) {
+	s, o, err := q.operation(p)
+	if err != nil {
+		return Decision{}, err
+	}
+	r, _ := s.decide(o)
+	return r.Decision, nil
+}
+
+// operation is what a query asks about, in a scope of the state that it supposes.
+func (q *Query) operation(p *ir.Program) (*Scope, *operation, error) {
 	s := New(p)
 	for i := range s.gates {
 		if q.Gates>>i&1 == 1 {
@@ -46,7 +68,7 @@ func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
 	subject.Labels, subject.Lineage, subject.image.cleared = q.Labels, q.Lineage, q.Cleared
 	e, err := s.queried(q)
 	if err != nil {
-		return t, err
+		return nil, nil, err
 	}
 	o := &operation{subject: subject, exec: q.Op == ir.Exec}
 	for _, x := range append(s.company(q, e), e) {
@@ -54,10 +76,7 @@ func (q *Query) Decide(p *ir.Program) (t Trace, err error) {
 			o.events = append(o.events, x)
 		}
 	}
-	s.consider(&t, o)
-	r, _ := s.decide(o)
-	t.settle(r.Decision)
-	return t, nil
+	return s, o, nil
 }
 
 // company makes the events that come with that of a query.

@@ -196,11 +196,11 @@ func (q *question) answers() ([]Answer, error) {
 					when = append(when, f.phrase)
 				}
 			}
-			t, err := query.Decide(program)
+			d, err := query.Decision(program)
 			if err != nil {
 				return nil, err
 			}
-			out = keep(out, Answer{Decision: t.Decision, When: when})
+			out = keep(out, Answer{Decision: d, When: when})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Answer) int {
