@@ -18,8 +18,14 @@
 #define MAX_CLAUSES 4096
 #define MAX_CLAUSE_GATES 8
 #define MAX_DEFAULTS 64
-#define MAX_FILES (1 << 20)	  /* files with labels or marks, of all scopes */
-#define MAX_SCOPE_FILES (1 << 17) /* of them, of one scope */
+#define MAX_FILES (1 << 20)	    /* files with labels or marks, of all scopes */
+#define MAX_SCOPE_FILES (1 << 17)   /* of them, of one scope */
+#define MAX_SHARERS (1 << 16)	    /* processes that share something, of all scopes */
+#define MAX_SCOPE_SHARERS (1 << 13) /* of them, of one scope */
+#define MAX_SHARED_WRITES 16	    /* files that a process has mapped to write */
+#define MAX_SHARED_READS 64	    /* files that it has mapped to read */
+#define MAX_SHARED_WAITS 16	    /* threads of it that are reading */
+#define MAX_SHARED_GROUPS 8	    /* other processes whose memory it shares */
 #define STATES_SMALL 1024
 #define STATES_LARGE 8192
 #define ARG_WORDS 8	   /* 512 argv positions */
@@ -98,6 +104,20 @@ enum file_flag {
 	FILE_NAMED = 2,	   /* got a name inside the scope: renamed or linked */
 	FILE_UNKNOWN = 4,  /* whether either is so is not known */
 	FILE_CREATED = 8,  /* not stored: it is new, and nothing is assumed of it */
+	FILE_SHARED = 16,  /* some process has mapped it */
+	FILE_HERE = 32,	   /* of an endpoint: a process of the scope listens */
+};
+
+/*
+ * What carries labels and is no file has its entry in the table of files too, under
+ * numbers of devices that no file system has. It ends with the processes.
+ */
+enum channel {
+	CHANNEL_SOCKET = 0xfff00000, /* what waits in a socket, by its address in memory */
+	CHANNEL_INBOX,		     /* what was sent to an address and port */
+	CHANNEL_OUTBOX,		     /* what was sent from one that is listened on */
+	CHANNEL_TERMINAL,	     /* what programs wrote on a terminal, by its inode */
+	CHANNEL_QUEUE,		     /* a queue of messages, by its address in memory */
 };
 
 /* What a record is about. */
@@ -123,6 +143,7 @@ enum reason {
 	REASON_FOREIGN_FILE,   /* was written or got its name inside the scope */
 	REASON_FOREIGN_TRACED, /* is traced from inside */
 	REASON_FOREIGN_ENV,    /* was started with a variable that makes it run other code */
+	REASON_UNFOLLOWED,     /* labels could not be followed through it */
 };
 
 /* What became of an ask. */
@@ -153,6 +174,12 @@ struct range {
 	__u32 count;
 };
 
+/* More that a policy asks for. */
+enum use {
+	USES_ENDPOINTS = 1 << 16, /* addresses are sources */
+	USES_CODE = 1 << 17,	  /* mapping a program's code is decided on */
+};
+
 /* A compiled policy: its entry states; the tables are in maps of their own. */
 struct image {
 	__u32 start[NUM_STARTS];
@@ -163,9 +190,10 @@ struct image {
 	__u32 kept_all;	 /* the row of all that is protected; 0: nothing is */
 	__u32 moves;	 /* the number of struct move */
 	__u32 move_words;
-	__u32 asks;		 /* bit set of operations about which a person can be asked */
-	__u64 labels;		 /* labels that are kept of files */
-	__u64 integrity;	 /* labels that no flow carries */
+	__u32 asks;	 /* bit set of operations about which a person can be asked */
+	__u32 ops;	 /* bit set of operations with clauses or defaults, and of enum use */
+	__u64 labels;	 /* labels that are kept of files */
+	__u64 integrity; /* labels that no flow carries */
 	__u64 defaults[NUM_OPS]; /* bit sets, the strictest first */
 	__u8 default_effects[MAX_DEFAULTS];
 	__u32 default_holds[MAX_DEFAULTS]; /* as in struct clause */
@@ -280,7 +308,12 @@ struct scope {
 	/* What a file without an entry counts as: 0 unless the table was full, or what
 	 * earlier starts of the container did to files was lost. */
 	__u64 assumed_labels;
-	__u64 assumed_flags; /* enum file_flag */
+	__u64 assumed_flags;   /* enum file_flag */
+	__u64 sharers;	       /* that their table holds for it */
+	__u64 growth;	       /* how often a sharer gained a label */
+	__u64 sent;	       /* the labels that were ever sent to an address */
+	__u64 raw;	       /* of them, by raw sockets */
+	__u32 held[MAX_GATES]; /* processes whose mappings keep a gate stale */
 };
 
 /* Files that mean something to a scope. Apart from struct scope, because the daemon
@@ -326,6 +359,7 @@ struct process {
 	__u32 generation;
 	__u32 flags;
 	__u32 pending_count;
+	__u64 growth;			/* of the scope, when it last took what its sharer gained */
 	__u64 ancestors[MAX_ANCESTORS]; /* nearest first */
 	struct pending pending[MAX_PENDING];
 	struct opened opened;
@@ -394,7 +428,49 @@ struct file_owners {
 struct file_state {
 	__u64 labels;
 	__u32 flags;
-	__u32 kept; /* the row of what protects it, under whatever name; of the scope's image */
+	__u32 kept; /* the row of what protects it, under whatever name; of the scope's image. Of an
+		     * endpoint the number of the process that listens */
+};
+
+/* What a process shares more of than its lists hold: it counts as sharing all of it. */
+enum sharer_flag {
+	SHARER_MANY_READS = 1,
+	SHARER_MANY_WAITS = 2,
+	SHARER_MANY_WRITES = 4,
+};
+
+/* What a number in struct sharer stands for: its two lowest bits. */
+enum share_kind {
+	SHARE_FILE,    /* a mapped file */
+	SHARE_CHANNEL, /* pipes, sockets, terminals */
+	SHARE_GROUP,   /* memory without a file, and tracing: forks share it too */
+	SHARE_VM,      /* all memory, until an exec */
+	SHARE_KINDS,
+};
+
+/* A channel that a thread reads. A connection has two. */
+struct shared_wait {
+	__u64 channel, other;
+};
+
+/*
+ * How a process gets data without asking again: files that it has mapped, memory that
+ * it shares, channels that its threads are reading. By the number of the process.
+ */
+struct sharer {
+	__u64 labels;  /* the process's, and those that it is to take over */
+	__u64 cleared; /* as in struct process */
+	__u64 gates;   /* that its mappings keep stale */
+	__u32 scope, generation;
+	__u32 flags;
+	__u32 writes_count, reads_count;
+	__u32 fixed_groups; /* bit set: those that an exec does not end */
+	__u32 wait_slots;   /* bit set: those in use */
+	__u32 pad;
+	__u64 groups[MAX_SHARED_GROUPS];
+	struct file_id writes[MAX_SHARED_WRITES];
+	__u64 reads[MAX_SHARED_READS];
+	struct shared_wait waits[MAX_SHARED_WAITS];
 };
 
 /* Decisions whose records were lost, by what decided. */

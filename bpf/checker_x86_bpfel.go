@@ -87,6 +87,8 @@ type CheckerImage struct {
 	Moves          uint32
 	MoveWords      uint32
 	Asks           uint32
+	Ops            uint32
+	_              [4]byte
 	Labels         uint64
 	Integrity      uint64
 	Defaults       [10]uint64
@@ -150,6 +152,7 @@ type CheckerProcess struct {
 	Generation   uint32
 	Flags        uint32
 	PendingCount uint32
+	Growth       uint64
 	Ancestors    [16]uint64
 	Pending      [8]struct {
 		_     structs.HostLayout
@@ -223,6 +226,11 @@ type CheckerScope struct {
 	Files         uint64
 	AssumedLabels uint64
 	AssumedFlags  uint64
+	Sharers       uint64
+	Growth        uint64
+	Sent          uint64
+	Raw           uint64
+	Held          [64]uint32
 }
 
 type CheckerScopeFiles struct {
@@ -237,6 +245,29 @@ type CheckerScratch struct {
 	Busy uint64
 	Path [4352]int8
 	Name [320]int8
+}
+
+type CheckerSharer struct {
+	_           structs.HostLayout
+	Labels      uint64
+	Cleared     uint64
+	Gates       uint64
+	Scope       uint32
+	Generation  uint32
+	Flags       uint32
+	WritesCount uint32
+	ReadsCount  uint32
+	FixedGroups uint32
+	WaitSlots   uint32
+	Pad         uint32
+	Groups      [8]uint64
+	Writes      [16]CheckerFileId
+	Reads       [64]uint64
+	Waits       [16]struct {
+		_       structs.HostLayout
+		Channel uint64
+		Other   uint64
+	}
 }
 
 type CheckerThread struct {
@@ -268,6 +299,18 @@ type CheckerThread struct {
 		}
 	}
 	LastUse struct {
+		_       structs.HostLayout
+		Dentry  uint64
+		Mount   uint64
+		Inode   uint64
+		Labels  uint64
+		Clock   uint64
+		Changes uint32
+		Image   uint32
+		Ops     uint32
+		Pad     uint32
+	}
+	ThisUse struct {
 		_       structs.HostLayout
 		Dentry  uint64
 		Mount   uint64
@@ -344,6 +387,29 @@ type CheckerThread struct {
 			Pad     uint8
 		}
 	}
+	Wait struct {
+		_       structs.HostLayout
+		Channel uint64
+		Other   uint64
+	}
+	WaitSlot     uint32
+	GrowthsCount uint32
+	Growths      [16]struct {
+		_      structs.HostLayout
+		Share  uint64
+		Labels uint64
+	}
+	Growing struct {
+		_      structs.HostLayout
+		Share  uint64
+		Labels uint64
+	}
+	Marking struct {
+		_      structs.HostLayout
+		Key    CheckerFileKey
+		Fresh  CheckerFileState
+		Owners CheckerFileOwners
+	}
 	Args [2304]int8
 }
 
@@ -365,6 +431,7 @@ const (
 	CheckerMapLostRecords       = "lost_records"
 	CheckerMapMoveClasses       = "move_classes"
 	CheckerMapMoves             = "moves"
+	CheckerMapNewSharers        = "new_sharers"
 	CheckerMapOutputs           = "outputs"
 	CheckerMapOwnOutputs        = "own_outputs"
 	CheckerMapOwnScratches      = "own_scratches"
@@ -378,6 +445,7 @@ const (
 	CheckerMapScopes            = "scopes"
 	CheckerMapScopesByCgroup    = "scopes_by_cgroup"
 	CheckerMapScratches         = "scratches"
+	CheckerMapSharers           = "sharers"
 	CheckerMapStates            = "states"
 	CheckerMapThreads           = "threads"
 	CheckerMapTokens            = "tokens"
@@ -460,6 +528,7 @@ type CheckerMapSpecs struct {
 	LostRecords    *ebpf.MapSpec `ebpf:"lost_records"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
+	NewSharers     *ebpf.MapSpec `ebpf:"new_sharers"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
 	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
@@ -473,6 +542,7 @@ type CheckerMapSpecs struct {
 	Scopes         *ebpf.MapSpec `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.MapSpec `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
+	Sharers        *ebpf.MapSpec `ebpf:"sharers"`
 	States         *ebpf.MapSpec `ebpf:"states"`
 	Threads        *ebpf.MapSpec `ebpf:"threads"`
 	Tokens         *ebpf.MapSpec `ebpf:"tokens"`
@@ -529,6 +599,7 @@ type CheckerMaps struct {
 	LostRecords    *ebpf.Map `ebpf:"lost_records"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
+	NewSharers     *ebpf.Map `ebpf:"new_sharers"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
 	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
@@ -542,6 +613,7 @@ type CheckerMaps struct {
 	Scopes         *ebpf.Map `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.Map `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
+	Sharers        *ebpf.Map `ebpf:"sharers"`
 	States         *ebpf.Map `ebpf:"states"`
 	Threads        *ebpf.Map `ebpf:"threads"`
 	Tokens         *ebpf.Map `ebpf:"tokens"`
@@ -563,6 +635,7 @@ func (m *CheckerMaps) Close() error {
 		m.LostRecords,
 		m.MoveClasses,
 		m.Moves,
+		m.NewSharers,
 		m.Outputs,
 		m.OwnOutputs,
 		m.OwnScratches,
@@ -576,6 +649,7 @@ func (m *CheckerMaps) Close() error {
 		m.Scopes,
 		m.ScopesByCgroup,
 		m.Scratches,
+		m.Sharers,
 		m.States,
 		m.Threads,
 		m.Tokens,

@@ -9,7 +9,6 @@
 #include "scope.bpf.h"
 #include "identity.bpf.h"
 #include "labels.bpf.h"
-#include "trust.bpf.h"
 #include "gates.bpf.h"
 #include "match.bpf.h"
 #include "sums.bpf.h"
@@ -19,12 +18,18 @@
 #include "emit.bpf.h"
 #include "settle.bpf.h"
 #include "event.bpf.h"
+#include "share.bpf.h"
+#include "sharer.bpf.h"
+#include "trust.bpf.h"
+#include "channel.bpf.h"
 #include "twin.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "exec.bpf.c"
 #include "socket.bpf.c"
+#include "channel.bpf.c"
 #include "file.bpf.c"
 #include "names.bpf.c"
 #include "task.bpf.c"
+#include "memory.bpf.c"

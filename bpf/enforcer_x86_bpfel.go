@@ -127,6 +127,8 @@ type EnforcerImage struct {
 	Moves          uint32
 	MoveWords      uint32
 	Asks           uint32
+	Ops            uint32
+	_              [4]byte
 	Labels         uint64
 	Integrity      uint64
 	Defaults       [10]uint64
@@ -192,6 +194,7 @@ type EnforcerProcess struct {
 	Generation   uint32
 	Flags        uint32
 	PendingCount uint32
+	Growth       uint64
 	Ancestors    [16]uint64
 	Pending      [8]struct {
 		_     structs.HostLayout
@@ -301,6 +304,11 @@ type EnforcerScope struct {
 	Files         uint64
 	AssumedLabels uint64
 	AssumedFlags  uint64
+	Sharers       uint64
+	Growth        uint64
+	Sent          uint64
+	Raw           uint64
+	Held          [64]uint32
 }
 
 type EnforcerScopeFiles struct {
@@ -315,6 +323,29 @@ type EnforcerScratch struct {
 	Busy uint64
 	Path [4352]int8
 	Name [320]int8
+}
+
+type EnforcerSharer struct {
+	_           structs.HostLayout
+	Labels      uint64
+	Cleared     uint64
+	Gates       uint64
+	Scope       uint32
+	Generation  uint32
+	Flags       uint32
+	WritesCount uint32
+	ReadsCount  uint32
+	FixedGroups uint32
+	WaitSlots   uint32
+	Pad         uint32
+	Groups      [8]uint64
+	Writes      [16]EnforcerFileId
+	Reads       [64]uint64
+	Waits       [16]struct {
+		_       structs.HostLayout
+		Channel uint64
+		Other   uint64
+	}
 }
 
 type EnforcerState struct {
@@ -349,6 +380,18 @@ type EnforcerThread struct {
 		}
 	}
 	LastUse struct {
+		_       structs.HostLayout
+		Dentry  uint64
+		Mount   uint64
+		Inode   uint64
+		Labels  uint64
+		Clock   uint64
+		Changes uint32
+		Image   uint32
+		Ops     uint32
+		Pad     uint32
+	}
+	ThisUse struct {
 		_       structs.HostLayout
 		Dentry  uint64
 		Mount   uint64
@@ -425,6 +468,29 @@ type EnforcerThread struct {
 			Pad     uint8
 		}
 	}
+	Wait struct {
+		_       structs.HostLayout
+		Channel uint64
+		Other   uint64
+	}
+	WaitSlot     uint32
+	GrowthsCount uint32
+	Growths      [16]struct {
+		_      structs.HostLayout
+		Share  uint64
+		Labels uint64
+	}
+	Growing struct {
+		_      structs.HostLayout
+		Share  uint64
+		Labels uint64
+	}
+	Marking struct {
+		_      structs.HostLayout
+		Key    EnforcerFileKey
+		Fresh  EnforcerFileState
+		Owners EnforcerFileOwners
+	}
 	Args [2304]int8
 }
 
@@ -446,6 +512,7 @@ const (
 	EnforcerMapLostRecords            = "lost_records"
 	EnforcerMapMoveClasses            = "move_classes"
 	EnforcerMapMoves                  = "moves"
+	EnforcerMapNewSharers             = "new_sharers"
 	EnforcerMapOutputs                = "outputs"
 	EnforcerMapOwnOutputs             = "own_outputs"
 	EnforcerMapOwnScratches           = "own_scratches"
@@ -458,11 +525,16 @@ const (
 	EnforcerMapScopes                 = "scopes"
 	EnforcerMapScopesByCgroup         = "scopes_by_cgroup"
 	EnforcerMapScratches              = "scratches"
+	EnforcerMapSharers                = "sharers"
 	EnforcerMapStates                 = "states"
 	EnforcerMapThreads                = "threads"
 	EnforcerMapTokens                 = "tokens"
 	EnforcerProgChangeAnswer          = "change_answer"
 	EnforcerProgCloseRequest          = "close_request"
+	EnforcerProgFnIa32SysVmsplice     = "fn___ia32_sys_vmsplice"
+	EnforcerProgFnX64SysVmsplice      = "fn___x64_sys_vmsplice"
+	EnforcerProgFnDoSplice            = "fn_do_splice"
+	EnforcerProgFnDoTee               = "fn_do_tee"
 	EnforcerProgForgetScope           = "forget_scope"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
@@ -478,6 +550,7 @@ const (
 	EnforcerProgLsmInodeSetattr       = "lsm_inode_setattr"
 	EnforcerProgLsmInodeSetattr2      = "lsm_inode_setattr_2"
 	EnforcerProgLsmInodeSetxattr      = "lsm_inode_setxattr"
+	EnforcerProgLsmIpcPermission      = "lsm_ipc_permission"
 	EnforcerProgLsmMmapFile           = "lsm_mmap_file"
 	EnforcerProgLsmPathChmod          = "lsm_path_chmod"
 	EnforcerProgLsmPathChown          = "lsm_path_chown"
@@ -490,11 +563,16 @@ const (
 	EnforcerProgLsmPathTruncate       = "lsm_path_truncate"
 	EnforcerProgLsmPathUnlink         = "lsm_path_unlink"
 	EnforcerProgLsmPtraceAccessCheck  = "lsm_ptrace_access_check"
+	EnforcerProgLsmPtraceTraceme      = "lsm_ptrace_traceme"
+	EnforcerProgLsmSkFreeSecurity     = "lsm_sk_free_security"
 	EnforcerProgLsmSocketBind         = "lsm_socket_bind"
 	EnforcerProgLsmSocketConnect      = "lsm_socket_connect"
+	EnforcerProgLsmSocketCreate       = "lsm_socket_create"
 	EnforcerProgLsmSocketListen       = "lsm_socket_listen"
+	EnforcerProgLsmSocketRecvmsg      = "lsm_socket_recvmsg"
 	EnforcerProgLsmSocketSendmsg      = "lsm_socket_sendmsg"
 	EnforcerProgLsmTaskAlloc          = "lsm_task_alloc"
+	EnforcerProgLsmTaskFree           = "lsm_task_free"
 	EnforcerProgLsmUnixMaySend        = "lsm_unix_may_send"
 	EnforcerProgLsmUnixStreamConnect  = "lsm_unix_stream_connect"
 	EnforcerProgMarkCgroup            = "mark_cgroup"
@@ -509,6 +587,7 @@ const (
 	EnforcerProgModInodeSetAcl        = "mod_inode_set_acl"
 	EnforcerProgModInodeSetattr       = "mod_inode_setattr"
 	EnforcerProgModInodeSetxattr      = "mod_inode_setxattr"
+	EnforcerProgModIpcPermission      = "mod_ipc_permission"
 	EnforcerProgModMmapFile           = "mod_mmap_file"
 	EnforcerProgModPathChmod          = "mod_path_chmod"
 	EnforcerProgModPathChown          = "mod_path_chown"
@@ -521,11 +600,16 @@ const (
 	EnforcerProgModPathTruncate       = "mod_path_truncate"
 	EnforcerProgModPathUnlink         = "mod_path_unlink"
 	EnforcerProgModPtraceAccessCheck  = "mod_ptrace_access_check"
+	EnforcerProgModPtraceTraceme      = "mod_ptrace_traceme"
+	EnforcerProgModSkFreeSecurity     = "mod_sk_free_security"
 	EnforcerProgModSocketBind         = "mod_socket_bind"
 	EnforcerProgModSocketConnect      = "mod_socket_connect"
+	EnforcerProgModSocketCreate       = "mod_socket_create"
 	EnforcerProgModSocketListen       = "mod_socket_listen"
+	EnforcerProgModSocketRecvmsg      = "mod_socket_recvmsg"
 	EnforcerProgModSocketSendmsg      = "mod_socket_sendmsg"
 	EnforcerProgModTaskAlloc          = "mod_task_alloc"
+	EnforcerProgModTaskFree           = "mod_task_free"
 	EnforcerProgModUnixMaySend        = "mod_unix_may_send"
 	EnforcerProgModUnixStreamConnect  = "mod_unix_stream_connect"
 	EnforcerProgNoteHostRoot          = "note_host_root"
@@ -591,6 +675,10 @@ type EnforcerSpecs struct {
 type EnforcerProgramSpecs struct {
 	ChangeAnswer          *ebpf.ProgramSpec `ebpf:"change_answer"`
 	CloseRequest          *ebpf.ProgramSpec `ebpf:"close_request"`
+	FnIa32SysVmsplice     *ebpf.ProgramSpec `ebpf:"fn___ia32_sys_vmsplice"`
+	FnX64SysVmsplice      *ebpf.ProgramSpec `ebpf:"fn___x64_sys_vmsplice"`
+	FnDoSplice            *ebpf.ProgramSpec `ebpf:"fn_do_splice"`
+	FnDoTee               *ebpf.ProgramSpec `ebpf:"fn_do_tee"`
 	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
@@ -606,6 +694,7 @@ type EnforcerProgramSpecs struct {
 	LsmInodeSetattr       *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr"`
 	LsmInodeSetattr2      *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr_2"`
 	LsmInodeSetxattr      *ebpf.ProgramSpec `ebpf:"lsm_inode_setxattr"`
+	LsmIpcPermission      *ebpf.ProgramSpec `ebpf:"lsm_ipc_permission"`
 	LsmMmapFile           *ebpf.ProgramSpec `ebpf:"lsm_mmap_file"`
 	LsmPathChmod          *ebpf.ProgramSpec `ebpf:"lsm_path_chmod"`
 	LsmPathChown          *ebpf.ProgramSpec `ebpf:"lsm_path_chown"`
@@ -618,11 +707,16 @@ type EnforcerProgramSpecs struct {
 	LsmPathTruncate       *ebpf.ProgramSpec `ebpf:"lsm_path_truncate"`
 	LsmPathUnlink         *ebpf.ProgramSpec `ebpf:"lsm_path_unlink"`
 	LsmPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"lsm_ptrace_access_check"`
+	LsmPtraceTraceme      *ebpf.ProgramSpec `ebpf:"lsm_ptrace_traceme"`
+	LsmSkFreeSecurity     *ebpf.ProgramSpec `ebpf:"lsm_sk_free_security"`
 	LsmSocketBind         *ebpf.ProgramSpec `ebpf:"lsm_socket_bind"`
 	LsmSocketConnect      *ebpf.ProgramSpec `ebpf:"lsm_socket_connect"`
+	LsmSocketCreate       *ebpf.ProgramSpec `ebpf:"lsm_socket_create"`
 	LsmSocketListen       *ebpf.ProgramSpec `ebpf:"lsm_socket_listen"`
+	LsmSocketRecvmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_recvmsg"`
 	LsmSocketSendmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
 	LsmTaskAlloc          *ebpf.ProgramSpec `ebpf:"lsm_task_alloc"`
+	LsmTaskFree           *ebpf.ProgramSpec `ebpf:"lsm_task_free"`
 	LsmUnixMaySend        *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
 	LsmUnixStreamConnect  *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
 	MarkCgroup            *ebpf.ProgramSpec `ebpf:"mark_cgroup"`
@@ -637,6 +731,7 @@ type EnforcerProgramSpecs struct {
 	ModInodeSetAcl        *ebpf.ProgramSpec `ebpf:"mod_inode_set_acl"`
 	ModInodeSetattr       *ebpf.ProgramSpec `ebpf:"mod_inode_setattr"`
 	ModInodeSetxattr      *ebpf.ProgramSpec `ebpf:"mod_inode_setxattr"`
+	ModIpcPermission      *ebpf.ProgramSpec `ebpf:"mod_ipc_permission"`
 	ModMmapFile           *ebpf.ProgramSpec `ebpf:"mod_mmap_file"`
 	ModPathChmod          *ebpf.ProgramSpec `ebpf:"mod_path_chmod"`
 	ModPathChown          *ebpf.ProgramSpec `ebpf:"mod_path_chown"`
@@ -649,11 +744,16 @@ type EnforcerProgramSpecs struct {
 	ModPathTruncate       *ebpf.ProgramSpec `ebpf:"mod_path_truncate"`
 	ModPathUnlink         *ebpf.ProgramSpec `ebpf:"mod_path_unlink"`
 	ModPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"mod_ptrace_access_check"`
+	ModPtraceTraceme      *ebpf.ProgramSpec `ebpf:"mod_ptrace_traceme"`
+	ModSkFreeSecurity     *ebpf.ProgramSpec `ebpf:"mod_sk_free_security"`
 	ModSocketBind         *ebpf.ProgramSpec `ebpf:"mod_socket_bind"`
 	ModSocketConnect      *ebpf.ProgramSpec `ebpf:"mod_socket_connect"`
+	ModSocketCreate       *ebpf.ProgramSpec `ebpf:"mod_socket_create"`
 	ModSocketListen       *ebpf.ProgramSpec `ebpf:"mod_socket_listen"`
+	ModSocketRecvmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_recvmsg"`
 	ModSocketSendmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_sendmsg"`
 	ModTaskAlloc          *ebpf.ProgramSpec `ebpf:"mod_task_alloc"`
+	ModTaskFree           *ebpf.ProgramSpec `ebpf:"mod_task_free"`
 	ModUnixMaySend        *ebpf.ProgramSpec `ebpf:"mod_unix_may_send"`
 	ModUnixStreamConnect  *ebpf.ProgramSpec `ebpf:"mod_unix_stream_connect"`
 	NoteHostRoot          *ebpf.ProgramSpec `ebpf:"note_host_root"`
@@ -681,6 +781,7 @@ type EnforcerMapSpecs struct {
 	LostRecords    *ebpf.MapSpec `ebpf:"lost_records"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
+	NewSharers     *ebpf.MapSpec `ebpf:"new_sharers"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
 	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
@@ -693,6 +794,7 @@ type EnforcerMapSpecs struct {
 	Scopes         *ebpf.MapSpec `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.MapSpec `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.MapSpec `ebpf:"scratches"`
+	Sharers        *ebpf.MapSpec `ebpf:"sharers"`
 	States         *ebpf.MapSpec `ebpf:"states"`
 	Threads        *ebpf.MapSpec `ebpf:"threads"`
 	Tokens         *ebpf.MapSpec `ebpf:"tokens"`
@@ -750,6 +852,7 @@ type EnforcerMaps struct {
 	LostRecords    *ebpf.Map `ebpf:"lost_records"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
+	NewSharers     *ebpf.Map `ebpf:"new_sharers"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
 	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
@@ -762,6 +865,7 @@ type EnforcerMaps struct {
 	Scopes         *ebpf.Map `ebpf:"scopes"`
 	ScopesByCgroup *ebpf.Map `ebpf:"scopes_by_cgroup"`
 	Scratches      *ebpf.Map `ebpf:"scratches"`
+	Sharers        *ebpf.Map `ebpf:"sharers"`
 	States         *ebpf.Map `ebpf:"states"`
 	Threads        *ebpf.Map `ebpf:"threads"`
 	Tokens         *ebpf.Map `ebpf:"tokens"`
@@ -783,6 +887,7 @@ func (m *EnforcerMaps) Close() error {
 		m.LostRecords,
 		m.MoveClasses,
 		m.Moves,
+		m.NewSharers,
 		m.Outputs,
 		m.OwnOutputs,
 		m.OwnScratches,
@@ -795,6 +900,7 @@ func (m *EnforcerMaps) Close() error {
 		m.Scopes,
 		m.ScopesByCgroup,
 		m.Scratches,
+		m.Sharers,
 		m.States,
 		m.Threads,
 		m.Tokens,
@@ -825,6 +931,10 @@ type EnforcerVariables struct {
 type EnforcerPrograms struct {
 	ChangeAnswer          *ebpf.Program `ebpf:"change_answer"`
 	CloseRequest          *ebpf.Program `ebpf:"close_request"`
+	FnIa32SysVmsplice     *ebpf.Program `ebpf:"fn___ia32_sys_vmsplice"`
+	FnX64SysVmsplice      *ebpf.Program `ebpf:"fn___x64_sys_vmsplice"`
+	FnDoSplice            *ebpf.Program `ebpf:"fn_do_splice"`
+	FnDoTee               *ebpf.Program `ebpf:"fn_do_tee"`
 	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
@@ -840,6 +950,7 @@ type EnforcerPrograms struct {
 	LsmInodeSetattr       *ebpf.Program `ebpf:"lsm_inode_setattr"`
 	LsmInodeSetattr2      *ebpf.Program `ebpf:"lsm_inode_setattr_2"`
 	LsmInodeSetxattr      *ebpf.Program `ebpf:"lsm_inode_setxattr"`
+	LsmIpcPermission      *ebpf.Program `ebpf:"lsm_ipc_permission"`
 	LsmMmapFile           *ebpf.Program `ebpf:"lsm_mmap_file"`
 	LsmPathChmod          *ebpf.Program `ebpf:"lsm_path_chmod"`
 	LsmPathChown          *ebpf.Program `ebpf:"lsm_path_chown"`
@@ -852,11 +963,16 @@ type EnforcerPrograms struct {
 	LsmPathTruncate       *ebpf.Program `ebpf:"lsm_path_truncate"`
 	LsmPathUnlink         *ebpf.Program `ebpf:"lsm_path_unlink"`
 	LsmPtraceAccessCheck  *ebpf.Program `ebpf:"lsm_ptrace_access_check"`
+	LsmPtraceTraceme      *ebpf.Program `ebpf:"lsm_ptrace_traceme"`
+	LsmSkFreeSecurity     *ebpf.Program `ebpf:"lsm_sk_free_security"`
 	LsmSocketBind         *ebpf.Program `ebpf:"lsm_socket_bind"`
 	LsmSocketConnect      *ebpf.Program `ebpf:"lsm_socket_connect"`
+	LsmSocketCreate       *ebpf.Program `ebpf:"lsm_socket_create"`
 	LsmSocketListen       *ebpf.Program `ebpf:"lsm_socket_listen"`
+	LsmSocketRecvmsg      *ebpf.Program `ebpf:"lsm_socket_recvmsg"`
 	LsmSocketSendmsg      *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
 	LsmTaskAlloc          *ebpf.Program `ebpf:"lsm_task_alloc"`
+	LsmTaskFree           *ebpf.Program `ebpf:"lsm_task_free"`
 	LsmUnixMaySend        *ebpf.Program `ebpf:"lsm_unix_may_send"`
 	LsmUnixStreamConnect  *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
 	MarkCgroup            *ebpf.Program `ebpf:"mark_cgroup"`
@@ -871,6 +987,7 @@ type EnforcerPrograms struct {
 	ModInodeSetAcl        *ebpf.Program `ebpf:"mod_inode_set_acl"`
 	ModInodeSetattr       *ebpf.Program `ebpf:"mod_inode_setattr"`
 	ModInodeSetxattr      *ebpf.Program `ebpf:"mod_inode_setxattr"`
+	ModIpcPermission      *ebpf.Program `ebpf:"mod_ipc_permission"`
 	ModMmapFile           *ebpf.Program `ebpf:"mod_mmap_file"`
 	ModPathChmod          *ebpf.Program `ebpf:"mod_path_chmod"`
 	ModPathChown          *ebpf.Program `ebpf:"mod_path_chown"`
@@ -883,11 +1000,16 @@ type EnforcerPrograms struct {
 	ModPathTruncate       *ebpf.Program `ebpf:"mod_path_truncate"`
 	ModPathUnlink         *ebpf.Program `ebpf:"mod_path_unlink"`
 	ModPtraceAccessCheck  *ebpf.Program `ebpf:"mod_ptrace_access_check"`
+	ModPtraceTraceme      *ebpf.Program `ebpf:"mod_ptrace_traceme"`
+	ModSkFreeSecurity     *ebpf.Program `ebpf:"mod_sk_free_security"`
 	ModSocketBind         *ebpf.Program `ebpf:"mod_socket_bind"`
 	ModSocketConnect      *ebpf.Program `ebpf:"mod_socket_connect"`
+	ModSocketCreate       *ebpf.Program `ebpf:"mod_socket_create"`
 	ModSocketListen       *ebpf.Program `ebpf:"mod_socket_listen"`
+	ModSocketRecvmsg      *ebpf.Program `ebpf:"mod_socket_recvmsg"`
 	ModSocketSendmsg      *ebpf.Program `ebpf:"mod_socket_sendmsg"`
 	ModTaskAlloc          *ebpf.Program `ebpf:"mod_task_alloc"`
+	ModTaskFree           *ebpf.Program `ebpf:"mod_task_free"`
 	ModUnixMaySend        *ebpf.Program `ebpf:"mod_unix_may_send"`
 	ModUnixStreamConnect  *ebpf.Program `ebpf:"mod_unix_stream_connect"`
 	NoteHostRoot          *ebpf.Program `ebpf:"note_host_root"`
@@ -901,6 +1023,10 @@ func (p *EnforcerPrograms) Close() error {
 	return _EnforcerClose(
 		p.ChangeAnswer,
 		p.CloseRequest,
+		p.FnIa32SysVmsplice,
+		p.FnX64SysVmsplice,
+		p.FnDoSplice,
+		p.FnDoTee,
 		p.ForgetScope,
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCommittedCreds,
@@ -916,6 +1042,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmInodeSetattr,
 		p.LsmInodeSetattr2,
 		p.LsmInodeSetxattr,
+		p.LsmIpcPermission,
 		p.LsmMmapFile,
 		p.LsmPathChmod,
 		p.LsmPathChown,
@@ -928,11 +1055,16 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmPathTruncate,
 		p.LsmPathUnlink,
 		p.LsmPtraceAccessCheck,
+		p.LsmPtraceTraceme,
+		p.LsmSkFreeSecurity,
 		p.LsmSocketBind,
 		p.LsmSocketConnect,
+		p.LsmSocketCreate,
 		p.LsmSocketListen,
+		p.LsmSocketRecvmsg,
 		p.LsmSocketSendmsg,
 		p.LsmTaskAlloc,
+		p.LsmTaskFree,
 		p.LsmUnixMaySend,
 		p.LsmUnixStreamConnect,
 		p.MarkCgroup,
@@ -947,6 +1079,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModInodeSetAcl,
 		p.ModInodeSetattr,
 		p.ModInodeSetxattr,
+		p.ModIpcPermission,
 		p.ModMmapFile,
 		p.ModPathChmod,
 		p.ModPathChown,
@@ -959,11 +1092,16 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModPathTruncate,
 		p.ModPathUnlink,
 		p.ModPtraceAccessCheck,
+		p.ModPtraceTraceme,
+		p.ModSkFreeSecurity,
 		p.ModSocketBind,
 		p.ModSocketConnect,
+		p.ModSocketCreate,
 		p.ModSocketListen,
+		p.ModSocketRecvmsg,
 		p.ModSocketSendmsg,
 		p.ModTaskAlloc,
+		p.ModTaskFree,
 		p.ModUnixMaySend,
 		p.ModUnixStreamConnect,
 		p.NoteHostRoot,

@@ -4,10 +4,15 @@
 #define ACTPLANE_EVENT_H
 
 #include "settle.bpf.h"
+#include "share.bpf.h"
 
 /* Of struct file. */
 #define FMODE_WRITE 0x2
 #define O_APPEND 02000
+
+/* Of file_permission. */
+#define MAY_WRITE 2
+#define MAY_READ 4
 
 static __always_inline u64 syscall_number(void)
 {
@@ -126,7 +131,7 @@ __noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 op
 				path_row(act->image, act->scratch, act->object, START_PATH));
 		if (!kept)
 			continue;
-		mark_file(act, act->inode, 0, (u64)kept << KEPT_SHIFT);
+		mark_kept(act, act->inode, kept);
 		decide_row(act, kept, OP_WRITE, ARGS_NONE);
 	}
 	if (i && act->turns == turns) /* a record is to tell the name that was used */

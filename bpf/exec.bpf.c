@@ -497,8 +497,10 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 
 	if (opens_something(act, thread))
 		env = foreign_env(argv, argc, BPF_CORE_READ(bprm, envc));
-	if (process)
+	if (process) {
+		exec_sharer(act, process);
 		commit_labels(act, thread, process);
+	}
 	if (in_setup(act))
 		inherit_files(act);
 	last_stage(act, thread, bprm, argv);

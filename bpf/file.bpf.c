@@ -3,8 +3,7 @@
 //go:build ignore
 
 /*
- * Files: opening, reading and writing through descriptors that are already open, and
- * mapping code.
+ * Files: opening, reading and writing through descriptors that are already open.
  */
 
 #define FMODE_READ 0x1
@@ -13,8 +12,6 @@
 #define O_RDWR 02
 #define O_ACCMODE 03
 #define O_TRUNC 01000
-#define MAY_WRITE 2
-#define MAY_READ 4
 
 /* The self-test opens a file that only the daemon knows, as a process in setup. The
  * record tells the row found, so that the daemon can compare it with its own. */
@@ -150,22 +147,35 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
 }
 
+/* A POSIX queue of messages: no hook sees what is put in and taken out. */
+static __always_inline bool is_queue(struct file *file)
+{
+	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == MQUEUE_MAGIC &&
+	       inode_type(BPF_CORE_READ(file, f_inode)) == S_IFREG;
+}
+
 static __always_inline bool on_file_open(struct file *file)
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
 	u32 mode = BPF_CORE_READ(file, f_mode);
+	bool queue;
 
 	if (membership != INSIDE || mode & FMODE_NOACCOUNT ||
 	    BPF_CORE_READ(file, f_flags) & OPEN_FOR_EXEC)
 		return membership == REFUSED;
 	if (probe(&act, file))
 		return true;
-	if (in_setup(&act) || is_internal(BPF_CORE_READ(file, f_path.mnt)))
+	queue = is_queue(file);
+	if (in_setup(&act) || (queue && !follows_labels(&act)) ||
+	    (!queue && is_internal(BPF_CORE_READ(file, f_path.mnt))))
 		return false;
 	if (!acquire(&act))
 		return true;
-	judge_open(&act, file, mode);
+	if (queue)
+		refuse(&act, OP_OPEN, REASON_UNFOLLOWED);
+	else
+		judge_open(&act, file, mode);
 	return end(&act);
 }
 TWIN(file_open, (struct file * file), (file))
@@ -225,57 +235,99 @@ static __always_inline void judge_use(struct act *act, struct file *file, u32 op
 	remember(act, file, used(ops, mask));
 }
 
-/*
- * through_pipe moves labels through pipes and FIFOs, which are no objects of rules. A
- * reader that already waits gets them with its next read.
- */
-static __always_inline void through_pipe(struct act *act, struct inode *inode, int mask)
+#define X86_READ 0
+#define X86_READV 19
+
+/* use_socket: what is read of a socket through its file has a hook of its own, but not
+ * what splice takes. */
+static __always_inline bool use_socket(struct act *act, struct file *file, int mask)
 {
-	if (mask & MAY_READ)
-		gain(act, file_labels(act, inode));
-	if (mask & MAY_WRITE && act->labels)
-		mark_file(act, number_of(inode), act->labels, 0);
+	struct socket *sock = BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	u64 number = syscall_number();
+
+	if (mask & MAY_READ && number != X86_READ && number != X86_READV && receive(act, (u64)sk))
+		return true;
+	return mask & MAY_WRITE && write_socket(act, (u64)sk);
 }
 
-__noinline int use_file(u64 used_file, u32 mask)
+/* use_inode moves labels through pipes and memfds, which are no objects of rules. */
+static __always_inline void use_inode(struct act *act, struct inode *inode, int mask)
 {
-	struct file *file = (void *)used_file;
+	struct file_id id = file_id(inode);
+
+	through_channel(act, id.ino, id_where(&id), mask);
+}
+
+/* judge_again decides on using a descriptor of a file, unless it is as it was. */
+__noinline int judge_again(struct act *act, u64 descriptor, u32 mask)
+{
+	struct file *file = (void *)descriptor;
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct act act = {};
-	enum membership membership = enter(&act);
 	u32 ops;
 
-	if (membership != INSIDE || in_setup(&act))
-		return membership == REFUSED;
-	if (inode_type(inode) == S_IFIFO)
-		through_pipe(&act, inode, mask);
-	if (inode_type(inode) != S_IFREG || is_internal(BPF_CORE_READ(file, f_path.mnt)) ||
-	    BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT ||
-	    BPF_CORE_READ(file, f_flags) & OPEN_FOR_EXEC) /* the kernel reads a program */
-		return 0;
-	if (mask & MAY_READ)
-		bring(&act, file_labels(&act, inode));
-	ops = use_ops(&act, file, mask);
-	if (!ops && !act.labels)
-		return 0;
-	if (remembered(&act, file, used(ops, mask)))
-		return 0;
-	if (!acquire(&act))
+	if (!act)
 		return 1;
-	judge_use(&act, file, ops, mask);
-	return end(&act);
+	if (mask & MAY_READ)
+		bring(act, file_labels(act, inode));
+	ops = use_ops(act, file, mask);
+	if (!ops && !act->labels)
+		return 0;
+	if (remembered(act, file, used(ops, mask)))
+		return 0;
+	if (!acquire(act))
+		return 1;
+	judge_use(act, file, ops, mask);
+	return end(act);
+}
+
+/* use_other is a use of what is no file that rules name; it returns whether it is
+ * refused. */
+__noinline int use_other(struct act *act, u64 opened, u32 mask)
+{
+	struct file *file = (void *)opened;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	u16 type = inode_type(inode);
+
+	if (!act)
+		return 1;
+	if (type == S_IFSOCK)
+		return use_socket(act, file, mask);
+	if (!follows_labels(act))
+		return 0;
+	if (type == S_IFCHR) {
+		if (is_terminal(inode))
+			use_terminal(act, opened, mask);
+		return 0;
+	}
+	if ((type != S_IFIFO && type != S_IFREG) || is_anonymous(file))
+		return 0;
+	use_inode(act, inode, mask);
+	if (mask & MAY_READ)
+		fill_pipe(act);
+	return 0;
 }
 
 /* Attached only while some live policy tests labels, or has clauses or gates that a
- * descriptor must be asked about again. Two functions, for the stack's sake. */
+ * descriptor must be asked about again. */
 static __always_inline bool on_file_permission(struct file *file, int mask)
 {
-	if (!marked() && !strays())
+	struct act act = {};
+	enum membership membership = enter(&act);
+
+	if (membership != INSIDE || in_setup(&act))
+		return membership == REFUSED;
+	if (BPF_CORE_READ(file, f_mode) & FMODE_NOACCOUNT ||
+	    BPF_CORE_READ(file, f_flags) & OPEN_FOR_EXEC) /* the kernel reads a program */
 		return false;
-	if (inode_type(BPF_CORE_READ(file, f_inode)) == S_IFSOCK && mask & MAY_WRITE &&
-	    socket_write(number_of(file)))
+	if (inode_type(BPF_CORE_READ(file, f_inode)) != S_IFREG ||
+	    is_internal(BPF_CORE_READ(file, f_path.mnt)))
+		return use_other(&act, number_of(file), mask);
+	if (judge_again(&act, number_of(file), mask))
 		return true;
-	return use_file(number_of(file), mask);
+	if (mask & MAY_READ && act.labels)
+		fill_pipe(&act);
+	return false;
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))
 
@@ -303,44 +355,3 @@ int BPF_PROG(mod_inode_free_security, struct inode *inode)
 	inode_goes(inode);
 	return 0;
 }
-
-#define PROT_EXEC 4
-
-static __always_inline bool in_exec(void)
-{
-	u64 number = syscall_number();
-
-	return number == X86_EXECVE || number == X86_EXECVEAT || number == X86_COMPAT_EXECVE ||
-	       number == X86_COMPAT_EXECVEAT;
-}
-
-/*
- * A program that is mapped to be run by something else than exec, as a loader does
- * when it is told "ld.so /usr/bin/git". What argv will be is not known. And code that
- * was made inside the scope: who runs it is not the program that it was.
- */
-static __always_inline bool on_mmap_file(struct file *file, unsigned long prot)
-{
-	struct process *process;
-	struct act act = {};
-	bool refused;
-
-	if (!file || !(prot & PROT_EXEC) || is_internal(BPF_CORE_READ(file, f_path.mnt)))
-		return false;
-	if (!begin(&act, &refused))
-		return refused;
-	act.inode = (u64)BPF_CORE_READ(file, f_inode);
-	act.mapped = 1;
-	act.object_kind = OBJECT_PATH;
-	process = current_process();
-	/* Also the loader that the kernel maps for an exec: that is committed already. */
-	if (process && file_modified(&act) != MODIFIED_NO)
-		take_back(process);
-	if (in_exec()) {
-		release(&act);
-		return false;
-	}
-	decide(&act, locate_file(&act, file), OP_EXEC, ARGS_MAPPED);
-	return end(&act);
-}
-TWIN(mmap_file, (struct file * file, unsigned long prot), (file, prot))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Gates: a gate is fresh when it was armed after it last became stale. Epochs come
- * from the scope's own clock; 0 is never.
+ * from the scope's own clock; 0 is never. While somebody holds a gate, by a mapping
+ * that may write at any time, it is not fresh.
  */
 #ifndef ACTPLANE_GATES_H
 #define ACTPLANE_GATES_H
@@ -11,7 +12,7 @@
 static __always_inline bool gate_fresh(struct scope *scope, u64 gate)
 {
 	BOUND(gate, MAX_GATES - 1);
-	return scope->armed[gate] > scope->stale[gate];
+	return scope->armed[gate] > scope->stale[gate] && !scope->held[gate];
 }
 
 static __always_inline u64 tick(struct scope *scope)

@@ -54,7 +54,14 @@ static __always_inline bool is_device(struct inode *inode)
 	       (major == TTYAUX_MAJOR && minor <= 2);
 }
 
+/* is_terminal: of those, the ones that lead to another program. */
+static __always_inline bool is_terminal(struct inode *inode)
+{
+	return is_device(inode) && BPF_CORE_READ(inode, i_rdev) >> 20 != MEM_MAJOR;
+}
+
 #define MQUEUE_MAGIC 0x19800202
+#define ANON_INODE_MAGIC 0x09041934
 #define MNT_NS_INTERNAL (-22L) /* ERR_PTR(-EINVAL), fs/mount.h */
 
 /* is_internal tells a mount of the kernel's own: pipes, sockets, memfds, anonymous
@@ -68,6 +75,12 @@ static __always_inline bool is_internal(struct vfsmount *vfsmount)
 	/* Message queues have a mount of the kernel's own that is in no namespace. */
 	return ns == MNT_NS_INTERNAL ||
 	       (!ns && BPF_CORE_READ(vfsmount, mnt_sb, s_magic) == MQUEUE_MAGIC);
+}
+
+/* is_anonymous tells eventfds and their like, which share one inode. */
+static __always_inline bool is_anonymous(struct file *file)
+{
+	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_MAGIC;
 }
 
 /* same_file compares with a file that the daemon named: it cannot ask for the

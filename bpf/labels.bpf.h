@@ -5,15 +5,22 @@
 
 #include "identity.bpf.h"
 
-static __always_inline struct file_key file_key(struct act *act, struct inode *inode)
+static __always_inline struct file_key id_key(struct act *act, struct file_id *id)
 {
 	struct file_key key = {
-		.id = file_id(inode),
+		.id = *id,
 		.scope = act->slot,
 		.generation = act->generation,
 	};
 
 	return key;
+}
+
+static __always_inline struct file_key file_key(struct act *act, struct inode *inode)
+{
+	struct file_id id = file_id(inode);
+
+	return id_key(act, &id);
 }
 
 /* saturated tells whether the scope's share of the table was full. */
@@ -96,28 +103,30 @@ static __always_inline void saturate(struct act *act, struct scope *scope)
 }
 
 /* own_file notes that the scope has an entry for a file. */
-static __always_inline bool own_file(struct act *act, struct file_id *id)
+static __always_inline bool own_file(struct act *act, struct marking *m)
 {
-	struct file_owners owners = { .scope = act->slot, .generation = act->generation };
 	struct file_owners *known;
 
-	bpf_map_update_elem(&owners_by_file, id, &owners, BPF_NOEXIST);
-	known = bpf_map_lookup_elem(&owners_by_file, id);
+	m->owners.scope = act->slot;
+	m->owners.generation = act->generation;
+	m->owners.more = 0;
+	bpf_map_update_elem(&owners_by_file, &m->key.id, &m->owners, BPF_NOEXIST);
+	known = bpf_map_lookup_elem(&owners_by_file, &m->key.id);
 	if (known && (known->scope != act->slot || known->generation != act->generation))
 		known->more = 1;
 	return known;
 }
 
-/* new_file_state makes an entry for a file. NULL: the table or the scope's share of
+/* new_file_state makes an entry of what M has. NULL: the table or the scope's share of
  * it is full. */
-static __always_inline struct file_state *
-new_file_state(struct act *act, struct file_key *key, struct scope *scope, struct file_state fresh)
+static __always_inline struct file_state *new_file_state(struct act *act, struct marking *m,
+							 struct scope *scope)
 {
-	if (__sync_fetch_and_add(&scope->files, 1) < MAX_SCOPE_FILES && own_file(act, &key->id) &&
-	    !bpf_map_update_elem(&files, key, &fresh, BPF_NOEXIST))
-		return bpf_map_lookup_elem(&files, key);
+	if (__sync_fetch_and_add(&scope->files, 1) < MAX_SCOPE_FILES && own_file(act, m) &&
+	    !bpf_map_update_elem(&files, &m->key, &m->fresh, BPF_NOEXIST))
+		return bpf_map_lookup_elem(&files, &m->key);
 	__sync_fetch_and_add(&scope->files, -1);
-	return bpf_map_lookup_elem(&files, key); /* another thread's */
+	return bpf_map_lookup_elem(&files, &m->key); /* another thread's */
 }
 
 #define KEPT_SHIFT 32
@@ -136,47 +145,89 @@ static __always_inline void keep(struct file_state *state, u32 kept, struct imag
 		state->kept = head->kept_all;
 }
 
-/* mark_file adds to a file labels, and marks: enum file_flag, and above them the row
- * that protects it. When there is no room, the scope is saturated from then on, so
- * nothing is forgotten. */
-__noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
+/* channel_state returns what is kept of a channel, or what it counts as. No earlier start
+ * of the container had it. */
+static __always_inline struct file_state channel_state(struct act *act, struct file_id *id)
 {
-	struct file_state *state, fresh = {};
-	struct file_key key;
-	struct scope *scope;
-	struct image *head;
-	u32 kept = marks >> KEPT_SHIFT, flags = marks & ~FILE_CREATED;
-	bool created = marks & FILE_CREATED;
+	struct file_key key = id_key(act, id);
+	struct file_state *known = bpf_map_lookup_elem(&files, &key), fresh = {};
+	struct scope *scope = scope_at(act->slot);
 
-	if (!act || !inode)
-		return 0;
-	head = image_at(act->image);
-	scope = scope_at(act->slot);
-	if (head)
-		labels &= ~head->integrity;
+	if (known)
+		return *known;
+	if (!scope || scope->flags & SCOPE_SATURATED)
+		fresh.labels = scope ? scope->assumed_labels : ~0ULL;
+	return fresh;
+}
+
+static __always_inline u64 channel_labels(struct act *act, struct file_id *id)
+{
+	return channel_state(act, id).labels;
+}
+
+/* channel_flags returns the flags of a channel, and above them who listens there. */
+static __always_inline u64 channel_flags(struct act *act, struct file_id *id)
+{
+	struct file_state state = channel_state(act, id);
+
+	return state.flags | (u64)state.kept << KEPT_SHIFT;
+}
+
+/* matters tells whether labels and marks of a file or channel are to be kept, and leaves
+ * out the labels that are not. */
+static __always_inline bool matters(struct act *act, u64 *labels, u64 marks)
+{
+	struct scope *scope = scope_at(act->slot);
+	struct image *head = image_at(act->image);
+
+	if (!head || !scope)
+		return false;
+	*labels &= head->labels & ~head->integrity;
+	if (*labels || marks & ~(u64)(FILE_MODIFIED | FILE_NAMED | FILE_CREATED))
+		return true;
+	if (marks & (FILE_MODIFIED | FILE_NAMED) && head->marks)
+		return true;
+	return marks & FILE_CREATED && scope->assumed_labels | scope->assumed_flags;
+}
+
+/*
+ * add_to adds labels and marks to the file or channel of THREAD's marking, which has
+ * what it counts as without an entry as well. Marks are enum file_flag, and above them
+ * the row that protects a file, or who listens at an endpoint. It returns the labels that
+ * it has gained and others get without asking: those of a channel, or of a file that is
+ * mapped. When there is no room, the scope is saturated from then on, so nothing is
+ * forgotten.
+ */
+static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 labels, u64 marks,
+				  bool channel)
+{
+	u32 above = marks >> KEPT_SHIFT, flags = marks & ~FILE_CREATED;
+	struct scope *scope = scope_at(act->slot);
+	struct file_state *state;
+	u64 gained;
+
 	if (!scope)
 		return 0;
-	/* What nothing asks for is not kept. */
-	if (head && !(labels & head->labels) && !(flags && head->marks) && !kept &&
-	    !(created && (scope->assumed_labels | scope->assumed_flags)))
-		return 0;
-	key = file_key(act, (void *)inode);
-	state = bpf_map_lookup_elem(&files, &key);
-	if (!state && !created)
-		fresh = assumed_state(scope, (void *)inode);
+	thread->marking.key.scope = act->slot;
+	thread->marking.key.generation = act->generation;
+	state = bpf_map_lookup_elem(&files, &thread->marking.key);
 	if (!state)
-		state = new_file_state(act, &key, scope, fresh);
+		state = new_file_state(act, &thread->marking, scope);
 	if (!state) {
 		saturate(act, scope);
-		return 0;
+		return channel ? labels : 0;
 	}
-	if ((state->labels | labels) != state->labels)
-		__sync_fetch_and_or(&state->labels, labels);
 	if ((state->flags | flags) != state->flags)
 		__sync_fetch_and_or(&state->flags, flags);
-	if (kept)
-		keep(state, kept, head);
-	return 0;
+	if (above && channel)
+		state->kept = above;
+	else if (above)
+		keep(state, above, image_at(act->image));
+	gained = labels & ~state->labels;
+	if (!gained)
+		return 0;
+	gained &= ~__sync_fetch_and_or(&state->labels, labels);
+	return channel || state->flags & FILE_SHARED ? gained : 0;
 }
 
 static __always_inline void drop_file(struct file_id *id, u32 slot, u32 generation)
@@ -201,17 +252,12 @@ static long drop_step(u64 slot, struct file_drop *drop)
 	return 0;
 }
 
-/* drop_inode forgets a file that is gone: its number can come back as another's, and
- * on overlayfs the generation does not tell. */
-static __always_inline void drop_inode(struct inode *inode)
+/* drop_id forgets a file or channel. */
+static __always_inline void drop_id(struct file_id id)
 {
-	struct file_drop drop;
+	struct file_drop drop = { .id = id };
 	struct file_owners *owners;
 
-	/* Only out of the cache; but what is in a pipe goes with its inode. */
-	if (BPF_CORE_READ(inode, i_nlink) && inode_type(inode) != S_IFIFO)
-		return;
-	drop.id = file_id(inode);
 	owners = bpf_map_lookup_elem(&owners_by_file, &drop.id);
 	if (!owners)
 		return;
@@ -221,30 +267,30 @@ static __always_inline void drop_inode(struct inode *inode)
 	bpf_map_delete_elem(&owners_by_file, &drop.id);
 }
 
-/*
- * gain gives the current process the labels that a flow brings: not those that its
- * program has cleared, nor those of integrity, which it loses when it gains another.
- */
-__noinline int gain(struct act *act, u64 labels)
+/* terminal_id names what programs write on the terminal of an inode's id. */
+static __always_inline struct file_id terminal_id(struct file_id *typed)
 {
-	struct process *process = current_process();
-	struct image *head;
+	struct file_id id = {
+		.ino = typed->ino,
+		.dev = CHANNEL_TERMINAL,
+		.generation = typed->dev,
+	};
 
-	if (!act || !process)
-		return 0;
-	labels &= ~process->cleared;
-	act->labels |= labels;
-	labels &= ~process->labels;
-	if (!labels)
-		return 0;
-	head = image_at(act->image);
-	if (head && head->integrity) {
-		labels &= ~head->integrity;
-		if (labels)
-			__sync_fetch_and_and(&process->labels, ~head->integrity);
-	}
-	__sync_fetch_and_or(&process->labels, labels);
-	return 0;
+	return id;
+}
+
+/* drop_inode forgets a file that is gone: its number can come back as another's, and
+ * on overlayfs the generation does not tell. */
+static __always_inline void drop_inode(struct inode *inode)
+{
+	struct file_id id = file_id(inode);
+
+	/* Only out of the cache; but what is in a pipe goes with its inode. */
+	if (BPF_CORE_READ(inode, i_nlink) && inode_type(inode) != S_IFIFO)
+		return;
+	drop_id(id);
+	if (inode_type(inode) == S_IFCHR)
+		drop_id(terminal_id(&id));
 }
 
 static __always_inline u32 row_kept(u32 image, u32 number)

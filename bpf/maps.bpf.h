@@ -147,6 +147,24 @@ struct {
 	__type(value, u8);
 } granted_uses SEC(".maps");
 
+/* Processes that share something, by their number, until they end. When a process can't
+ * have an entry, what it shares is refused. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_SHARERS);
+	__type(key, u64);
+	__type(value, struct sharer);
+} sharers SEC(".maps");
+
+/* One that shares nothing: too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sharer);
+} new_sharers SEC(".maps");
+
 /* What happened. Records that do not fit are counted in their scope. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

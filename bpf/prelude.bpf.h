@@ -130,13 +130,35 @@ struct ask_state {
 	struct lifted lifted[MAX_LIFTED];
 };
 
+/* Something shared that has gained labels, which others must gain now. */
+struct growth {
+	u64 share; /* its number in struct sharer */
+	u64 labels;
+};
+
+#define MAX_GROWTHS 16
+
+/* What a program needs to find and make an entry of the table of files: the stack is
+ * too small for it. */
+struct marking {
+	struct file_key key;
+	struct file_state fresh;
+	struct file_owners owners;
+};
+
 /* Of a thread, since it is needed in more than one hook of one system call, or
  * while a program sleeps. */
 struct thread {
 	char key[ARG_PIECE + 64]; /* a piece of argv, and zeros behind it */
 	struct exec_state exec;
-	struct last_use last_use;
+	struct last_use last_use, this_use;
 	struct ask_state ask;
+	struct shared_wait wait; /* what it read last */
+	u32 wait_slot;		 /* where its sharer has that, plus one */
+	u32 growths_count;
+	struct growth growths[MAX_GROWTHS];
+	struct growth growing; /* the one that is carried on */
+	struct marking marking;
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 

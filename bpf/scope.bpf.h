@@ -195,6 +195,36 @@ static __always_inline void count_starved(struct act *act)
 		__sync_fetch_and_add(&scope->starved, 1);
 }
 
+/* take_shared gives the current process the labels that came to what it shares. */
+__noinline int take_shared(void)
+{
+	struct process *process = current_process();
+	struct scope *scope = process ? scope_at(process->scope) : NULL;
+	struct sharer *sharer;
+	struct image *head;
+	u64 labels, id;
+
+	if (!scope)
+		return 0;
+	id = process->id;
+	/* First the number: what comes meanwhile is taken the next time. */
+	process->growth = *(volatile u64 *)&scope->growth;
+	sharer = bpf_map_lookup_elem(&sharers, &id);
+	if (!sharer)
+		return 0;
+	labels = *(volatile u64 *)&sharer->labels & ~process->labels & ~process->cleared;
+	if (!labels)
+		return 0;
+	head = image_at(scope->image);
+	if (head && head->integrity) {
+		labels &= ~head->integrity;
+		if (labels)
+			__sync_fetch_and_and(&process->labels, ~head->integrity);
+	}
+	__sync_fetch_and_or(&process->labels, labels);
+	return 0;
+}
+
 /* enter fills in ACT for the current task. */
 static __always_inline enum membership enter(struct act *act)
 {
@@ -218,14 +248,16 @@ static __always_inline enum membership enter(struct act *act)
 	}
 	act->slot = process->scope;
 	act->generation = process->generation;
-	act->labels = process->labels;
-	act->lineage = process->lineage;
-	act->cleared = process->cleared;
 	act->flags = process->flags;
 	scope = scope_at(act->slot);
 	if (!scope || scope->generation != act->generation)
 		return REFUSED;
 	act->image = scope->image;
+	if (process->growth != scope->growth)
+		take_shared();
+	act->labels = process->labels;
+	act->lineage = process->lineage;
+	act->cleared = process->cleared;
 	return INSIDE;
 }
 

@@ -41,7 +41,9 @@ static __always_inline bool restartable(u64 number)
 	case 40: /* sendfile */
 	case 42: /* connect */
 	case 44: /* sendto */
+	case 45: /* recvfrom */
 	case 46: /* sendmsg */
+	case 47: /* recvmsg */
 	case 49: /* bind */
 	case 50: /* listen */
 	case X86_EXECVE:

@@ -4,11 +4,6 @@
 
 /* Sockets: connections and datagrams to addresses and to Unix sockets. */
 
-#define AF_UNSPEC 0
-#define AF_UNIX 1
-#define AF_INET 2
-#define AF_INET6 10
-
 /* reach decides on a peer's row and lets its labels in. */
 static __always_inline void reach(struct act *act, u32 row, u32 op)
 {
@@ -31,20 +26,6 @@ static __always_inline u32 locate_address(struct act *act, struct address *addre
 	act->object_kind = OBJECT_ADDRESS;
 	act->object = ADDRESS_SIZE;
 	return address_row(act->image, address);
-}
-
-/* In network order, as a little-endian machine reads it. */
-#define LOOPBACK 0x0100007fU
-#define bpf_htons(port) __builtin_bswap16(port)
-#define MAPPED_PREFIX 0xffff0000ULL /* ::ffff:0:0, its second half */
-
-static __always_inline void map_v4(struct address *to, u32 address, u16 port)
-{
-	__builtin_memset(to->bytes, 0, 10);
-	to->bytes[10] = 0xff;
-	to->bytes[11] = 0xff;
-	__builtin_memcpy(&to->bytes[12], &address, 4);
-	__builtin_memcpy(&to->bytes[16], &port, 2);
 }
 
 /*
@@ -89,101 +70,153 @@ static __always_inline bool from_sockaddr(struct address *to, struct sock *sk, v
 	return true;
 }
 
-static __always_inline bool from_peer(struct address *to, struct sock *sk, u16 family)
+/* connect_to decides on a connection. An endpoint of the scope has labels, and gets the
+ * process's. */
+static __always_inline void connect_to(struct act *act, struct sock *sk, struct address *address)
 {
-	u16 port = BPF_CORE_READ(sk, __sk_common.skc_dport);
-
-	if (!port)
-		return false;
-	if (family == AF_INET) {
-		map_v4(to, BPF_CORE_READ(sk, __sk_common.skc_daddr), port);
-		return true;
-	}
-	BPF_CORE_READ_INTO(&to->bytes, sk, __sk_common.skc_v6_daddr.in6_u.u6_addr8);
-	__builtin_memcpy(&to->bytes[16], &port, 2);
-	return true;
+	bring(act, endpoint_labels(act, address));
+	reach(act, locate_address(act, address), OP_CONNECT);
+	if (!denied(act) && follows_labels(act) && here(act, address, act->protocol) & FILE_HERE)
+		send_to(act, number_of(sk), address);
 }
 
-static __always_inline bool is_inet(u16 family)
+/* to_program tells an address of netlink that is not the kernel's: programs can talk to
+ * each other there, which is not followed. */
+static __always_inline bool to_program(struct sock *sk, void *name)
 {
-	return family == AF_INET || family == AF_INET6;
+	struct {
+		u16 family, pad;
+		u32 port, groups;
+	} given = {};
+
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) != AF_NETLINK || !name ||
+	    bpf_probe_read_kernel(&given, sizeof(given), name))
+		return false;
+	return given.family == AF_NETLINK && (given.port || given.groups);
+}
+
+static __always_inline bool refuse_unfollowed(struct act *act, enum op op)
+{
+	if (!acquire(act))
+		return true;
+	refuse(act, op, REASON_UNFOLLOWED);
+	return end(act);
 }
 
 static __always_inline bool on_socket_connect(struct socket *sock, struct sockaddr *name)
 {
 	struct sock *sk = BPF_CORE_READ(sock, sk);
+	bool refused, program = to_program(sk, name);
 	struct address address = {};
 	struct act act = {};
-	bool refused;
 
 	/* By the address's family: SMC and others take those of IP. */
-	if (!from_sockaddr(&address, sk, name, false))
+	if (!program && !from_sockaddr(&address, sk, name, false))
 		return false;
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
-	reach(&act, locate_address(&act, &address), OP_CONNECT);
+	if (!program)
+		connect_to(&act, sk, &address);
+	else if (follows_labels(&act))
+		refuse(&act, OP_CONNECT, REASON_UNFOLLOWED);
 	return end(&act);
 }
 TWIN(socket_connect, (struct socket * sock, struct sockaddr *name, int length), (sock, name))
 
-/* judge_send decides on one address that something is sent to. The connect of a
- * connected socket has been reported, so that only a refusal is new. */
-static __always_inline bool judge_send(struct sock *sk, struct address *address, bool connected)
+/*
+ * transmit decides on one address that something is sent to. The connect of a connected
+ * socket has been reported, so that only a refusal is new; when no clause is about
+ * sending, its peer's labels are known as well.
+ */
+static __always_inline bool transmit(struct act *act, struct sock *sk, struct address *address,
+				     bool connected)
 {
-	struct act act = {};
-	bool refused;
+	struct image *head = image_at(act->image);
+	bool decides = !connected || !head || head->ops & BIT(OP_SEND);
 
-	if (!begin(&act, &refused))
-		return refused;
-	act.protocol = BPF_CORE_READ(sk, sk_protocol);
-	act.used = connected;
-	reach(&act, locate_address(&act, address), OP_SEND);
-	if (connected && !denied(&act))
-		act.effect = EFFECT_ALLOW;
-	return end(&act);
+	if (!decides && !carried(act))
+		return false;
+	if (!acquire(act))
+		return true;
+	act->effect = EFFECT_ALLOW;
+	act->used = connected;
+	act->protocol = BPF_CORE_READ(sk, sk_protocol);
+	if (decides) {
+		if (!connected)
+			bring(act, endpoint_labels(act, address));
+		reach(act, locate_address(act, address), OP_SEND);
+	}
+	if (connected && !denied(act))
+		act->effect = EFFECT_ALLOW;
+	if (!denied(act))
+		send_to(act, number_of(sk), address);
+	return end(act);
 }
 
-#define SOCK_DGRAM 2
-#define SOCK_RAW 3
-
-/*
- * A connected socket is asked again each time, since labels and gates may have
- * changed. An address given to a stream that is connected means nothing to the
- * kernel; before, it is where the stream will go.
- */
-static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr *message)
+/* send_inet: a connected socket is asked again each time, since labels and gates may
+ * have changed. An address given to a stream that is connected means nothing to the
+ * kernel; before, it is where the stream will go. */
+static __always_inline bool send_inet(struct act *act, struct sock *sk, struct msghdr *message,
+				      u16 family)
 {
-	struct sock *sk = BPF_CORE_READ(sock, sk);
-	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	void *name = BPF_CORE_READ(message, msg_name);
 	u16 type = BPF_CORE_READ(sk, sk_type);
 	struct address address = {};
 
-	if (!is_inet(family) || (!marked() && !strays()))
-		return false;
 	if (name && from_sockaddr(&address, sk, name, true)) {
-		if (judge_send(sk, &address, false))
+		if (transmit(act, sk, &address, false))
 			return true;
 		if (type == SOCK_DGRAM || type == SOCK_RAW)
 			return false;
 	}
-	return from_peer(&address, sk, family) && judge_send(sk, &address, true);
+	return from_peer(&address, sk, family) && transmit(act, sk, &address, true);
+}
+
+/* pass notes what goes to the peer of a Unix socket; a datagram's receiver has a hook
+ * of its own. */
+static __always_inline void pass(struct act *act, struct sock *sk, u16 family)
+{
+	struct unix_sock *own = (struct unix_sock *)sk;
+
+	if (family != AF_UNIX)
+		send_unix(act, sk); /* what another process reads from the same socket */
+	else if (BPF_CORE_READ(sk, sk_type) != SOCK_DGRAM)
+		send_unix(act, BPF_CORE_READ(own, peer));
+}
+
+static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr *message)
+{
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct act act = {};
+	enum membership membership = enter(&act);
+
+	if (membership != INSIDE || in_setup(&act))
+		return membership == REFUSED;
+	if (is_inet(family))
+		return send_inet(&act, sk, message, family);
+	if (carried(&act) && to_program(sk, BPF_CORE_READ(message, msg_name)))
+		return refuse_unfollowed(&act, OP_SEND);
+	pass(&act, sk, family);
+	return false;
 }
 TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (sock, message))
 
 /* Until 6.5 sendfile and splice reach a socket without the hook of sending, but ask for
  * the permission to write to its file. */
-__noinline int socket_write(u64 written)
+static __always_inline int write_socket(struct act *act, u64 socket)
 {
-	struct file *file = (void *)written;
-	struct socket *sock = BPF_CORE_READ(file, private_data);
-	struct sock *sk = BPF_CORE_READ(sock, sk);
+	struct sock *sk = (void *)socket;
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	struct address address = {};
 
-	return bpf_core_field_exists(struct proto_ops___sendpage, sendpage) && is_inet(family) &&
-	       from_peer(&address, sk, family) && judge_send(sk, &address, true);
+	if (!act || !bpf_core_field_exists(struct proto_ops___sendpage, sendpage))
+		return 0;
+	if (is_inet(family))
+		return from_peer(&address, sk, family) && transmit(act, sk, &address, true);
+	pass(act, sk, family);
+	return 0;
 }
 
 #define UNIX_NAME_SIZE 108 /* sun_path */
@@ -262,42 +295,59 @@ static __always_inline bool is_feedback(struct act *act, struct sock *peer)
 	return known && dentry && same_file(BPF_CORE_READ(dentry, d_inode), &known->feedback);
 }
 
-static __always_inline bool reach_unix(struct sock *peer, u32 op)
+/* reach_unix decides on a Unix socket, and gives labels to the one that gets what is
+ * sent. If a process of the scope listens there, it has labels of its own. */
+static __always_inline bool reach_unix(struct sock *peer, struct sock *receiver, u32 op)
 {
+	struct file_id id = socket_id(peer);
 	struct act act = {};
 	bool refused;
+	u64 local = 0;
 
 	if (!begin(&act, &refused))
 		return refused;
-	if (!is_feedback(&act, peer))
-		judge_unix(&act, peer, op);
+	if (is_feedback(&act, peer))
+		return end(&act);
+	if (follows_labels(&act))
+		local = channel_flags(&act, &id);
+	if (local & FILE_HERE)
+		bring(&act, (channel_labels(&act, &id) | owner_labels(local)) & everything(&act));
+	judge_unix(&act, peer, op);
+	if (!denied(&act)) {
+		gain(&act, act.labels);
+		send_unix(&act, receiver);
+		if (local & FILE_HERE)
+			send_unix(&act, peer);
+	}
 	return end(&act);
 }
 
-static __always_inline bool on_unix_stream_connect(struct sock *other)
+static __always_inline bool on_unix_stream_connect(struct sock *other, struct sock *accepted)
 {
-	return reach_unix(other, OP_CONNECT);
+	return reach_unix(other, accepted, OP_CONNECT);
 }
-TWIN(unix_stream_connect, (struct sock * sock, struct sock *other, struct sock *newsk), (other))
+TWIN(unix_stream_connect, (struct sock * sock, struct sock *other, struct sock *newsk),
+     (other, newsk))
 
 /* Called when a datagram socket connects, and for each datagram. */
 static __always_inline bool on_unix_may_send(struct socket *other)
 {
-	return reach_unix(BPF_CORE_READ(other, sk), OP_SEND);
+	struct sock *sk = BPF_CORE_READ(other, sk);
+
+	return reach_unix(sk, sk, OP_SEND);
 }
 TWIN(unix_may_send, (struct socket * sock, struct socket *other), (other))
 
-/* bound is the address that a socket has. */
-static __always_inline void bound(struct address *to, struct sock *sk, u16 family)
+/* settle_unix notes that a process of the scope listens at a Unix socket. */
+static __always_inline bool settle_unix(struct sock *sk)
 {
-	u16 port = bpf_htons(BPF_CORE_READ(sk, __sk_common.skc_num));
+	struct file_id id = socket_id(sk);
+	struct act act = {};
+	enum membership membership = enter(&act);
 
-	if (family == AF_INET) {
-		map_v4(to, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr), port);
-		return;
-	}
-	BPF_CORE_READ_INTO(&to->bytes, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr8);
-	__builtin_memcpy(&to->bytes[16], &port, 2);
+	if (membership == INSIDE && !in_setup(&act) && follows_labels(&act))
+		mark(&act, &id, 0, owned(&act));
+	return membership == REFUSED;
 }
 
 static __always_inline bool judge_bind(struct sock *sk, struct address *address, bool reported)
@@ -311,6 +361,8 @@ static __always_inline bool judge_bind(struct sock *sk, struct address *address,
 	decide(&act, locate_address(&act, address), OP_BIND, ARGS_NONE);
 	if (reported && !denied(&act))
 		act.effect = EFFECT_ALLOW;
+	if (!denied(&act) && follows_labels(&act))
+		settle_here(&act, address);
 	return end(&act);
 }
 
@@ -349,7 +401,7 @@ static __always_inline bool on_socket_bind(struct socket *sock, struct sockaddr 
 	if (given.family == AF_UNSPEC && BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET)
 		given.family = AF_INET;
 	if (given.family == AF_UNIX)
-		return bind_unix(name, length);
+		return settle_unix(sk) || bind_unix(name, length);
 	if (given.family == AF_INET) {
 		map_v4(&address, given.v4, given.port);
 	} else if (given.family == AF_INET6) {
@@ -369,6 +421,8 @@ static __always_inline bool on_socket_listen(struct socket *sock)
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	struct address address = {};
 
+	if (family == AF_UNIX)
+		return settle_unix(sk);
 	if (!is_inet(family))
 		return false;
 	bound(&address, sk, family);

@@ -5,10 +5,9 @@
 /* Processes that begin, end, move, and reach into each other. */
 
 #define SIGNAL_GROUP_EXIT 4
+#define CLONE_VM 0x100
 #define CLONE_THREAD 0x10000
 #define CLONE_INTO_CGROUP 0x200000000UL
-#define PTRACE_MODE_ATTACH 2
-#define PTRACE_MODE_NOAUDIT 4
 
 /*
  * A new process gets its parent's state before it can run, wherever it was cloned
@@ -43,7 +42,12 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 	child->ancestors[0] = process->id;
 	for (u32 i = 1; i < MAX_ANCESTORS; i++)
 		child->ancestors[i] = process->ancestors[i - 1];
+	child->growth = process->growth;
 	child->generation = process->generation;
+	if (!inherit(&act, process, child, follows_labels(&act) && flags & CLONE_VM)) {
+		count_starved(&act);
+		return true;
+	}
 	/* Where to, nobody knows yet. */
 	if (flags & CLONE_INTO_CGROUP)
 		__sync_fetch_and_add(&host->strays, 1);
@@ -57,6 +61,7 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct process *from, *to;
+	struct sharer *sharer;
 	struct scope *scope;
 	struct image *head;
 
@@ -67,6 +72,9 @@ int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_stru
 	if (!from || !to || from == to)
 		return 0;
 	__sync_fetch_and_or(&to->labels, from->labels);
+	sharer = sharer_of(to);
+	if (sharer)
+		__sync_fetch_and_or(&sharer->labels, from->labels);
 	scope = scope_at(to->scope);
 	head = scope ? image_at(scope->image) : NULL;
 	if (head && head->integrity)
@@ -86,12 +94,15 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 
 	if (enter(&act) != INSIDE)
 		return 0;
-	give_back(&act); /* of an exec that failed */
-	if (BPF_CORE_READ(task, signal, live.counter))
-		return 0;
 	process = current_process();
 	scope = scope_at(act.slot);
-	if (!process || !scope || !process->pending_count)
+	if (!process || !scope)
+		return 0;
+	end_wait(process);
+	if (BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	end_sharer(process);
+	if (!process->pending_count)
 		return 0;
 	code = BPF_CORE_READ(task, signal, group_exit_code);
 	if (!(BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT))
@@ -108,6 +119,30 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 	return 0;
 }
 
+/* A tracepoint may be skipped; nothing that a process shared may outlive it for long. */
+static __always_inline void task_goes(struct task_struct *task)
+{
+	struct process *process = bpf_task_storage_get(&processes, task, NULL, 0);
+
+	/* Not the old leader of a process whose other thread has made itself the leader. */
+	if (process && !BPF_CORE_READ(task, signal, live.counter))
+		end_sharer(process);
+}
+
+SEC("lsm/task_free")
+int BPF_PROG(lsm_task_free, struct task_struct *task)
+{
+	task_goes(task);
+	return 0;
+}
+
+SEC("fentry/security_task_free")
+int BPF_PROG(mod_task_free, struct task_struct *task)
+{
+	task_goes(task);
+	return 0;
+}
+
 /* Membership does not end when a task is moved out of its scope's cgroup, but the
  * marker no longer finds it there: from now on every task is looked up. */
 SEC("tp_btf/cgroup_attach_task")
@@ -120,49 +155,6 @@ int BPF_PROG(tp_cgroup_attach_task, struct cgroup *to, const char *path, struct 
 		__sync_fetch_and_add(&host->strays, 1);
 	return 0;
 }
-
-#define X86_PROCESS_VM_READV 310
-#define X86_PIDFD_GETFD 438
-
-/* only_reads tells whether the system call that asks for another process's memory only
- * reads it. */
-static __always_inline bool only_reads(void)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	u64 number = syscall_number();
-
-	if (number == X86_OPENAT)
-		return !(BPF_CORE_READ(regs, dx) & O_ACCMODE);
-	if (number == X86_OPEN)
-		return !(BPF_CORE_READ(regs, si) & O_ACCMODE);
-	return number == X86_PROCESS_VM_READV || number == X86_PIDFD_GETFD;
-}
-
-/* A process in setup still has the host's files open, and what is outside of the
- * scope is not for the scope's processes to look into. */
-static __always_inline bool on_ptrace_access_check(struct task_struct *target, unsigned int mode)
-{
-	struct act act = {};
-	struct process *other;
-	bool refused;
-
-	if (!begin(&act, &refused))
-		return refused;
-	other = process_of(target);
-	if (!other || other->scope != act.slot || other->generation != act.generation ||
-	    other->flags & PROCESS_SETUP)
-		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
-	/* A look at what /proc tells of all processes is nothing to report. */
-	if (mode & PTRACE_MODE_NOAUDIT || !(mode & PTRACE_MODE_ATTACH)) {
-		release(&act);
-		return denied(&act);
-	}
-	/* Who is traced or written to is not the program that ran any more. */
-	if (other && !denied(&act) && !only_reads())
-		take_back(other);
-	return end(&act);
-}
-TWIN(ptrace_access_check, (struct task_struct * target, unsigned int mode), (target, mode))
 
 /* The marker of a scope's cgroup; see marked. */
 SEC("cgroup/sysctl")

@@ -6,7 +6,7 @@
 #ifndef ACTPLANE_TRUST_H
 #define ACTPLANE_TRUST_H
 
-#include "labels.bpf.h"
+#include "share.bpf.h"
 
 /* file_touched tells whether a program is not what it was outside of the scope: its
  * contents, or what it is called. */
@@ -167,6 +167,7 @@ static __always_inline void transform(struct process *process, struct row *row)
 	__sync_fetch_and_and(&process->labels, ~row->declassify);
 	process->opened.endorsed |= row->endorse & ~process->labels;
 	__sync_fetch_and_or(&process->labels, row->endorse);
+	clear_shared(process, row->declassify);
 }
 
 /* close_gate takes an arming back, unless the gate was armed again since. What was armed
@@ -192,6 +193,7 @@ static __always_inline void take_back(struct process *process)
 	__sync_fetch_and_and(&process->lineage, ~opened->lineage);
 	__sync_fetch_and_and(&process->labels, ~opened->endorsed);
 	__sync_fetch_and_or(&process->labels, opened->stripped);
+	clear_shared(process, 0);
 	for (u32 i = 0; scope && i < MAX_PENDING; i++) {
 		if (i >= opened->armed_count)
 			break;

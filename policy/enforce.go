@@ -27,8 +27,6 @@ func Unenforced(p *ir.Program) diag.List {
 		switch {
 		case d.Hold != 0 && d.Effect != ir.Ask:
 			u.add(d.Pos, d.Text, "a default that holds")
-		case d.Op == ir.Recv:
-			u.add(d.Pos, d.Text, "a default of recv")
 		case d.Op >= ir.NumOps || d.Effect > ir.Kill:
 			u.add(d.Pos, d.Text, "this default")
 		}
@@ -74,9 +72,7 @@ func (u *unenforced) clause(c *ir.Clause) {
 		u.add(c.Pos, c.Text, "a hold of what does not ask")
 	}
 	switch c.Op {
-	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send, ir.Bind:
-	case ir.Recv:
-		u.add(c.Pos, c.Text, "clauses on recv")
+	case ir.Exec, ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink, ir.Connect, ir.Send, ir.Recv, ir.Bind:
 	default:
 		u.add(c.Pos, c.Text, fmt.Sprintf("operation %d", c.Op))
 	}

@@ -21,8 +21,6 @@ func unenforcedTexts() map[string][]string {
 		return "policy: |\n  rule r:\n    " + strings.Join(clauses, "\n    ") + "\n"
 	}
 	return map[string][]string{
-		"clauses on recv":   {rule(`block recv any`), rule(`kill recv "10."`)},
-		"a default of recv": {"policy: |\n  default block recv\n"},
 		"feedback.stderr":   {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
 		"host names in endpoint patterns": {
 			rule(`block connect "github.com"`), rule(`block send "*.github.com:443"`), rule(`block connect any unless target not "a.b"`),
@@ -71,7 +69,7 @@ func TestForgedPrograms(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*ir.Program){
 		"hold":     func(p *ir.Program) { p.Clauses[0].Hold = time.Second },
-		"position": func(p *ir.Program) { p.Clauses[0].Op, p.Clauses[0].Pos = ir.Recv, ":::-1:99999999999999999999" },
+		"position": func(p *ir.Program) { p.Clauses[0].Hold, p.Clauses[0].Pos = time.Second, ":::-1:99999999999999999999" },
 		"target": func(p *ir.Program) {
 			p.Clauses[0].Unless.Targets = []ir.Target{{Pattern: ir.Pattern{Kind: ir.Endpoint, Host: true, Text: "a"}}}
 		},
@@ -95,7 +93,7 @@ func TestForgedPrograms(t *testing.T) {
 		p = valid()
 		p.Clauses[0].Op = ir.Op(n)
 		list := Unenforced(p)
-		if enforced := p.Clauses[0].Op < ir.NumOps && p.Clauses[0].Op != ir.Recv; (len(list) == 0) != enforced {
+		if enforced := p.Clauses[0].Op < ir.NumOps; (len(list) == 0) != enforced {
 			t.Errorf("operation %d: %v", n, list)
 		}
 	}

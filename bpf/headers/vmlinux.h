@@ -285,6 +285,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	u8 sk_userlocks : 4;
 	u16 sk_type;
 	u16 sk_protocol;
 };
@@ -302,6 +303,7 @@ struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
 	struct path path;
+	struct sock *peer;
 };
 
 struct socket {
@@ -311,6 +313,24 @@ struct socket {
 struct msghdr {
 	void *msg_name;
 	int msg_namelen;
+};
+
+struct kern_ipc_perm {
+	int id;
+};
+
+struct tty_driver {
+	short subtype;
+};
+
+struct tty_struct {
+	struct tty_driver *driver;
+	struct tty_struct *link;
+	void *driver_data;
+};
+
+struct tty_file_private {
+	struct tty_struct *tty;
 };
 
 /* Only ever behind a pointer. */

@@ -72,6 +72,8 @@ type actorState struct {
 	conn  net.Conn
 
 	running *exec.Cmd
+	fds   map[string]int // see channelStep
+	begun chan error
 }
 
 func outcome(err error) string {
@@ -238,7 +240,7 @@ func (s *actorState) step(args []string) error {
 	case "sendto":
 		return sendTo(args[0])
 	default:
-		return errors.New("unknown step " + op)
+		return s.channelStep(op, args)
 	}
 }
 

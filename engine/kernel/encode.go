@@ -52,6 +52,7 @@ func encode(image *dfa.Image) (*tables, error) {
 		Asks:      asks(image),
 		ArgWords:  uint32(image.ArgWords),
 	}}
+	t.head.Ops = uses(image)
 	if err := t.encodeDefaults(image); err != nil {
 		return nil, err
 	}
@@ -85,15 +86,34 @@ func encode(image *dfa.Image) (*tables, error) {
 	return t, t.encodeMoves(image)
 }
 
+// uses is the set of operations that are decided on, and of what else the programs of
+// hooks that other scopes need can leave out.
+func uses(image *dfa.Image) uint32 {
+	var set uint32
+	for op := ir.Op(0); op < ir.NumOps; op++ {
+		if listed(image, op) {
+			set |= 1 << op
+		}
+	}
+	if mapsCode(image) {
+		set |= usesCode
+	}
+	var address dfa.Row // rows of files have sources too; a few too many do no harm
+	for i := range image.Rows {
+		address.Sources |= image.Rows[i].Sources
+	}
+	if address.Sources != 0 {
+		set |= usesEndpoints
+	}
+	return set
+}
+
 // unenforced names what the programs do not look at. The compiler has refused it with
 // its position; here nothing gets past.
 func unenforced(image *dfa.Image) string {
 	switch {
 	case len(image.More) > 0:
 		return "policies of more than one automaton"
-	case slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return d.Op == ir.Recv }),
-		slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return len(r.Clauses[ir.Recv])+len(r.Allows[ir.Recv]) > 0 }):
-		return "recv"
 	}
 	return ""
 }

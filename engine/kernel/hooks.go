@@ -17,26 +17,29 @@ import (
 
 // need is a set of reasons to attach a hook. A hook that no live scope needs is
 // not attached, and costs nobody anything.
-type need uint8
+type need uint16
 
 const (
-	needAlways  need = 1 << iota // membership, exec, opens
-	needNames                    // operations on names and attributes
-	needSockets                  // connections
-	needSends                    // every transmission
-	needFlow                     // every read and write
-	needMaps                     // code that is mapped
-	needFiles                    // something is remembered of files
-	needBinds                    // addresses that are listened on
+	needAlways   need = 1 << iota // membership, exec, opens
+	needNames                     // operations on names and attributes
+	needSockets                   // connections
+	needSends                     // every transmission
+	needFlow                      // every read and write
+	needMaps                      // code that is mapped
+	needFiles                     // something is remembered of files
+	needBinds                     // addresses that are listened on
+	needChannels                  // labels flow between processes
+	needReceives                  // data that arrives is decided on
 )
 
 // hook is one place where a program is attached: the names of its programs are
-// lsm_NAME and mod_NAME, or tp_NAME in both tiers.
+// lsm_NAME and mod_NAME, or tp_NAME or fn_NAME in both tiers.
 type hook struct {
 	name     string
 	need     need
 	optional bool // younger than the oldest supported kernel
-	tp       bool
+	tp       bool // a tracepoint
+	fentry   bool // a function of the kernel's that asks nobody
 }
 
 // hooks lists all of them. The order is that of attaching: what keeps track of
@@ -52,7 +55,8 @@ func hooks() []hook {
 		{name: "bprm_creds_for_exec", need: needAlways},
 		{name: "bprm_check_security", need: needAlways},
 		{name: "file_open", need: needAlways},
-		{name: "mmap_file", need: needMaps},
+		{name: "mmap_file", need: needMaps | needFlow},
+		{name: "ptrace_traceme", need: needChannels},
 		{name: "path_mknod", need: needNames},
 		{name: "path_mkdir", need: needNames},
 		{name: "path_symlink", need: needNames},
@@ -70,14 +74,23 @@ func hooks() []hook {
 		{name: "inode_removexattr", need: needNames},
 		{name: "inode_set_acl", need: needNames, optional: true},
 		{name: "inode_remove_acl", need: needNames, optional: true},
-		{name: "socket_connect", need: needSockets},
-		{name: "unix_stream_connect", need: needSockets},
-		{name: "unix_may_send", need: needSends},
-		{name: "socket_bind", need: needBinds},
-		{name: "socket_listen", need: needBinds},
-		{name: "socket_sendmsg", need: needSends},
+		{name: "socket_create", need: needSockets | needSends | needReceives | needChannels},
+		{name: "socket_connect", need: needSockets | needChannels},
+		{name: "unix_stream_connect", need: needSockets | needChannels},
+		{name: "unix_may_send", need: needSends | needChannels},
+		{name: "socket_bind", need: needBinds | needChannels},
+		{name: "socket_listen", need: needBinds | needChannels},
+		{name: "socket_sendmsg", need: needSends | needChannels},
+		{name: "socket_recvmsg", need: needReceives | needChannels},
+		{name: "sk_free_security", need: needChannels},
+		{name: "do_splice", need: needChannels, fentry: true},
+		{name: "do_tee", need: needChannels, fentry: true},
+		{name: "__x64_sys_vmsplice", need: needChannels, fentry: true},
+		{name: "__ia32_sys_vmsplice", need: needChannels, fentry: true, optional: true},
+		{name: "ipc_permission", need: needChannels},
+		{name: "task_free", need: needFlow},
 		{name: "inode_free_security", need: needFlow | needFiles},
-		{name: "file_permission", need: needFlow},
+		{name: "file_permission", need: needFlow | needReceives},
 	}
 }
 
@@ -88,6 +101,8 @@ func (h hook) program(tier Tier, setattrHasIdmap bool) string {
 	switch {
 	case h.tp:
 		return "tp_" + h.name
+	case h.fentry:
+		return "fn_" + h.name
 	case tier == FmodRet && h.name == "bprm_creds_for_exec":
 		return ""
 	case tier == FmodRet && h.name == "bprm_committed_creds":
@@ -104,12 +119,16 @@ func (h hook) program(tier Tier, setattrHasIdmap bool) string {
 // target returns the kernel's function that the hook's program is attached to.
 func (h hook) target(tier Tier) string {
 	switch {
+	case h.fentry:
+		return h.name
 	case tier == LSM:
 		return "bpf_lsm_" + h.name
 	case h.name == "bprm_check_security":
 		return "security_bprm_check"
 	case h.name == "inode_free_security":
 		return "security_inode_free"
+	case h.name == "sk_free_security":
+		return "security_sk_free"
 	default:
 		return "security_" + h.name
 	}
@@ -118,12 +137,7 @@ func (h hook) target(tier Tier) string {
 // needs tells what an image asks of the kernel.
 func needs(image *dfa.Image) need {
 	result := needAlways
-	listed := func(op ir.Op) bool {
-		if slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return slices.Contains(defaultOps(d), op) }) {
-			return true
-		}
-		return slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return len(r.Clauses[op])+len(r.Gates[op]) > 0 })
-	}
+	listed := func(op ir.Op) bool { return listed(image, op) }
 	var fileSources bool
 	for i := range image.Rows {
 		fileSources = fileSources || image.Rows[i].Sources != 0
@@ -140,8 +154,7 @@ func needs(image *dfa.Image) need {
 	if listed(ir.Bind) {
 		result |= needBinds | needNames // Unix sockets are files
 	}
-	if slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return opens(&r) }) ||
-		slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask }) && listed(ir.Exec) {
+	if mapsCode(image) || slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return opens(&r) }) {
 		result |= needMaps
 	}
 	if image.Labels != 0 || marks(image) || len(image.Protects) > 0 {
@@ -150,7 +163,27 @@ func needs(image *dfa.Image) need {
 	if image.Labels != 0 || descriptorOps(image) != 0 {
 		result |= needFlow
 	}
+	if image.Labels != 0 {
+		result |= needChannels
+	}
+	if listed(ir.Recv) {
+		result |= needReceives
+	}
 	return result
+}
+
+// listed tells whether a clause, default or gate is about an operation.
+func listed(image *dfa.Image, op ir.Op) bool {
+	if slices.ContainsFunc(image.Defaults, func(d dfa.Default) bool { return slices.Contains(defaultOps(d), op) }) {
+		return true
+	}
+	return slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return len(r.Clauses[op])+len(r.Gates[op]) > 0 })
+}
+
+// mapsCode tells whether mapping a program's code is decided on.
+func mapsCode(image *dfa.Image) bool {
+	return listed(image, ir.Exec) &&
+		slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask })
 }
 
 // present drops the hooks that this kernel does not have, and tells of those that

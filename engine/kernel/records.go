@@ -19,7 +19,7 @@ import (
 	"github.com/actplane/actplane/policy/ir"
 )
 
-// Values of the enums record_kind, object_kind, process_flag, reason and modified in
+// Values of the enums record_kind, object_kind, process_flag, reason, modified and use in
 // abi.h.
 const (
 	processSetup  = 1
@@ -32,6 +32,8 @@ const (
 	reasonMoved   = 7 // the rename of a directory, and a file source below it
 	modifiedYes   = 1
 	modifiedNo    = 2
+	usesEndpoints = 1 << 16
+	usesCode      = 1 << 17
 )
 
 // Records reads what the programs report, until the context ends. Only one call at
@@ -199,6 +201,8 @@ func reasonText(reason uint8) string {
 		return "the program ran, and does not count for conditions of the policy that name it, since another process traces it"
 	case 12:
 		return "the program ran, and does not count for conditions of the policy that name it, since it was started with a variable that makes it run other code (LD_PRELOAD, PYTHONPATH, NODE_OPTIONS or the like); without the variable it does"
+	case 13:
+		return "labels cannot be followed through this, and the policy asks for labels"
 	default:
 		return fmt.Sprintf("engine reason %d", reason)
 	}

@@ -128,7 +128,7 @@ func (k *Kernel) remove(slot Slot) error {
 	errs = append(errs,
 		removeIfThere(filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))),
 		k.maps["scopes"].Put(slot.Index, bpf.EnforcerScope{}),
-		k.dropFiles(slot), k.dropAsks(slot), k.dropLost(slot.Index))
+		k.dropFiles(slot), k.dropAsks(slot), k.dropLost(slot.Index), k.dropSharers(slot))
 	if known, ok := k.scopes[slot.Index]; ok {
 		delete(k.scopes, slot.Index)
 		errs = append(errs, k.images.release(known.image, k.dropTables))
@@ -406,9 +406,13 @@ func (k *Kernel) Problems() []string {
 			misses += stats.RecursionMisses
 		}
 	}
-	if misses > 0 && k.tier == FmodRet {
+	switch {
+	case misses > 0 && k.tier == FmodRet:
 		problems = append(problems, fmt.Sprintf("%d operations on this host were not looked at, because another task was "+
 			"preempted in the middle of a program; boot with lsm=...,bpf", misses))
+	case misses > 0: // programs that are no LSM programs: splice, and what begins and ends processes
+		problems = append(problems, fmt.Sprintf("%d splices, forks or ends of processes on this host were not looked at, because "+
+			"another task was preempted in the middle of a program; labels may be missing in a pipe", misses))
 	}
 	return problems
 }

@@ -19,7 +19,14 @@ const (
 	FileModified = 1 // written inside the scope
 	FileNamed    = 2 // renamed or linked inside
 	FileUnknown  = 4 // whether either is so is not known
+
+	fileKept    = FileModified | FileNamed | FileUnknown
+	fileOfStart = 16 | 32 // mapped, or listened at: of processes, which a restart ends
 )
+
+// channelDevices is the first of the numbers of devices (enum channel) under which the
+// table has what is no file, and ends with the processes.
+const channelDevices = 0xfff00000
 
 // MaxFiles is of how many files a scope remembers something.
 const MaxFiles = int(bpf.EnforcerLimitsLIMIT_SCOPE_FILES)
@@ -81,7 +88,9 @@ func (k *Kernel) State(slot Slot) (State, error) {
 	}
 	state.Image = head.Hash
 	err = k.eachFile(slot, func(key bpf.EnforcerFileKey, value bpf.EnforcerFileState) error {
-		if key.Generation == slot.Generation {
+		value.Flags &= fileKept
+		something := value.Labels != 0 || value.Flags != 0 || value.Kept != 0
+		if key.Generation == slot.Generation && key.Id.Dev < channelDevices && something {
 			state.Files = append(state.Files, File{
 				ID:     FileID{Device: key.Id.Dev, Generation: key.Id.Generation, Inode: key.Id.Ino},
 				Labels: value.Labels, Flags: value.Flags, Kept: value.Kept,
@@ -225,5 +234,26 @@ func (k *Kernel) Forget(slot Slot) error {
 	if result != 0 {
 		return fmt.Errorf("forget the state of scope %d: it has none", slot.Index)
 	}
-	return k.dropFiles(slot)
+	return k.forgetFiles(slot)
+}
+
+// forgetFiles is dropFiles while processes run: that they have a file mapped stays, and
+// what is in their channels.
+func (k *Kernel) forgetFiles(slot Slot) error {
+	return k.eachFile(slot, func(key bpf.EnforcerFileKey, value bpf.EnforcerFileState) error {
+		switch {
+		case key.Id.Dev >= channelDevices:
+			return nil
+		case value.Flags&fileOfStart != 0:
+			err := k.maps["files"].Update(key, bpf.EnforcerFileState{Flags: value.Flags & fileOfStart}, ebpf.UpdateExist)
+			if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return fmt.Errorf("forget a file: %w", err)
+			}
+			return nil
+		}
+		if err := k.maps["files"].Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("forget a file: %w", err)
+		}
+		return k.disown(key.Id, slot)
+	})
 }

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+
+//go:build ignore
+
+/* Memory that is shared: by mapping files, and by looking into other processes. */
+
+#define PROT_EXEC 4
+
+static __always_inline bool in_exec(void)
+{
+	u64 number = syscall_number();
+
+	return number == X86_EXECVE || number == X86_EXECVEAT || number == X86_COMPAT_EXECVE ||
+	       number == X86_COMPAT_EXECVEAT;
+}
+
+#define MAP_SHARED 1 /* MAP_SHARED_VALIDATE has this bit too, MAP_PRIVATE has not */
+
+/* judge_code decides on a program that is mapped to be run by something else than exec,
+ * as a loader does when it is told "ld.so /usr/bin/git". What argv will be is not known. */
+static __always_inline void judge_code(struct act *act, struct file *file)
+{
+	struct image *head = image_at(act->image);
+
+	if (head && !(head->ops & USES_CODE))
+		return;
+	act->inode = (u64)BPF_CORE_READ(file, f_inode);
+	act->mapped = 1;
+	decide(act, locate_file(act, file), OP_EXEC, ARGS_MAPPED);
+	act->mapped = 0;
+}
+
+/* run_code: who runs code that was made inside is not the program that it was. So it is
+ * with the loader that the kernel maps for an exec, which is committed already. */
+static __always_inline void run_code(struct act *act, struct file *file)
+{
+	struct process *process = current_process();
+
+	act->inode = (u64)BPF_CORE_READ(file, f_inode);
+	act->object_kind = OBJECT_PATH;
+	if (process && file_modified(act) != MODIFIED_NO)
+		take_back(process);
+}
+
+/*
+ * judge_map decides on a mapping as on a use of the descriptor, and lists it: no hook
+ * sees what is loaded and stored. A private one shows what others write to the file, too.
+ * One that may become writable counts as written.
+ */
+static __always_inline void judge_map(struct act *act, struct file *file, bool writes)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct file_id id = file_id(inode);
+	u32 mask = writes ? MAY_READ | MAY_WRITE : MAY_READ, ops = 0, row = ROW_NONE;
+	struct sharer *sharer = own_sharer(act);
+
+	if (!sharer) {
+		refuse(act, OP_READ, REASON_NO_MEMORY);
+		return;
+	}
+	map_read(sharer, id_number(&id, SHARE_FILE));
+	mark_file(act, number_of(inode), 0, FILE_SHARED);
+	bring(act, file_labels(act, inode));
+	if (!is_internal(BPF_CORE_READ(file, f_path.mnt)))
+		ops = use_ops(act, file, mask);
+	if (ops)
+		row = locate_file(act, file);
+	act->inode = number_of(inode);
+	act->used = 1;
+	judge(act, row, ops);
+	judge_kept(act, ops);
+	if (denied(act))
+		return;
+	act->effect = EFFECT_ALLOW;
+	gain(act, act->labels);
+	if (writes) {
+		map_write(sharer, &id);
+		mark_file(act, act->inode, act->labels, FILE_MODIFIED);
+		hold_gates(act, sharer, row);
+	}
+	move_all_gates(act, row, ops);
+}
+
+/* share_memory: what has no file is shared with the children. */
+static __always_inline void share_memory(struct act *act)
+{
+	struct process *process = current_process();
+	struct sharer *sharer = own_sharer(act);
+
+	if (process && sharer)
+		join(sharer, share_number(process->id, 0, SHARE_GROUP), false);
+	else
+		refuse(act, OP_WRITE, REASON_NO_MEMORY);
+}
+
+static __always_inline bool is_zero(struct inode *inode)
+{
+	return inode_type(inode) == S_IFCHR &&
+	       BPF_CORE_READ(inode, i_rdev) == (MEM_MAJOR << 20 | 5);
+}
+
+static __always_inline void map(struct act *act, struct file *file, bool shared)
+{
+	struct image *head = image_at(act->image);
+	bool writes = shared && BPF_CORE_READ(file, f_mode) & FMODE_WRITE;
+
+	if (head && !head->labels && !head->fd_ops)
+		return;
+	if (inode_type(BPF_CORE_READ(file, f_inode)) == S_IFREG && !is_anonymous(file))
+		judge_map(act, file, writes);
+	else if (shared && is_zero(BPF_CORE_READ(file, f_inode)))
+		share_memory(act);
+}
+
+static __always_inline bool on_mmap_file(struct file *file, unsigned long prot, unsigned long flags)
+{
+	bool shared = flags & MAP_SHARED, refused;
+	u64 mapped = number_of(file);
+	struct act act = {};
+
+	if (!mapped && !shared)
+		return false;
+	if (!begin(&act, &refused))
+		return refused;
+	if (!mapped) {
+		if (follows_labels(&act))
+			share_memory(&act);
+		return end(&act);
+	}
+	if (prot & PROT_EXEC && !is_internal(BPF_CORE_READ(file, f_path.mnt)))
+		run_code(&act, file);
+	if (!in_exec()) { /* what an exec maps is the exec's business */
+		if (prot & PROT_EXEC && !is_internal(BPF_CORE_READ(file, f_path.mnt)))
+			judge_code(&act, file);
+		if (!denied(&act))
+			map(&act, file, shared);
+	}
+	return end(&act);
+}
+TWIN(mmap_file,
+     (struct file * file, unsigned long requested, unsigned long prot, unsigned long flags),
+     (file, prot, flags))
+
+#define PTRACE_MODE_ATTACH 2
+#define PTRACE_MODE_NOAUDIT 4
+
+#define X86_PTRACE 101
+#define X86_PROCESS_VM_READV 310
+#define X86_PROCESS_VM_WRITEV 311
+#define X86_PIDFD_GETFD 438
+
+/* only_reads tells whether the system call that asks for another process's memory only
+ * reads it. */
+static __always_inline bool only_reads(void)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u64 number = syscall_number();
+
+	if (number == X86_OPENAT)
+		return !(BPF_CORE_READ(regs, dx) & O_ACCMODE);
+	if (number == X86_OPEN)
+		return !(BPF_CORE_READ(regs, si) & O_ACCMODE);
+	return number == X86_PROCESS_VM_READV || number == X86_PIDFD_GETFD;
+}
+
+/* tie: from now on each of two processes gets what the other has, whatever they run:
+ * one traces the other, or has its memory open. */
+static __always_inline void tie(struct act *act, struct process *other)
+{
+	u64 group = share_number(other->id, 1, SHARE_GROUP);
+	struct sharer *theirs = sharer_for(act, other), *own = own_sharer(act);
+
+	if (!own || !theirs) {
+		refuse(act, OP_OPEN, REASON_NO_MEMORY);
+		return;
+	}
+	join(own, group, true);
+	join(theirs, group, true);
+	grow(act, group, (other->labels | act->labels) & everything(act));
+}
+
+static __always_inline void write_into(struct act *act, struct process *other)
+{
+	struct sharer *theirs = sharer_for(act, other);
+	struct scope *scope = scope_at(act->slot);
+
+	if (!theirs || !scope) {
+		refuse(act, OP_WRITE, REASON_NO_MEMORY);
+		return;
+	}
+	gave(act, theirs, act->labels);
+	__sync_fetch_and_add(&scope->growth, 1);
+}
+
+/* reach_into moves labels between a process and one that it looks into. What can't be
+ * told apart, as an open of /proc/PID/mem, goes both ways for good. */
+static __always_inline void reach_into(struct act *act, struct process *other, u32 mode)
+{
+	u64 number = syscall_number();
+
+	if (!(mode & PTRACE_MODE_ATTACH)) {
+		/* Of opens, /proc/PID/environ and its like. */
+		if (opening() || number == X86_IO_URING_ENTER)
+			gain(act, other->labels);
+		return;
+	}
+	if (number == X86_PROCESS_VM_READV || number == X86_PIDFD_GETFD)
+		gain(act, other->labels);
+	else if (number == X86_PROCESS_VM_WRITEV)
+		write_into(act, other);
+	else
+		tie(act, other);
+}
+
+static __always_inline bool in_same_scope(struct act *act, struct process *other)
+{
+	return other && other->scope == act->slot && other->generation == act->generation;
+}
+
+/* A process in setup still has the host's files open, and what is outside of the
+ * scope is not for the scope's processes to look into. */
+static __always_inline bool on_ptrace_access_check(struct task_struct *target, unsigned int mode)
+{
+	struct act act = {};
+	struct process *other;
+	bool refused;
+
+	if (!begin(&act, &refused))
+		return refused;
+	other = process_of(target);
+	if (!in_same_scope(&act, other) || other->flags & PROCESS_SETUP)
+		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
+	else if (other != current_process() && !(mode & PTRACE_MODE_NOAUDIT) &&
+		 follows_labels(&act))
+		reach_into(&act, other, mode);
+	/* Who is traced or written to is not the program that ran any more. */
+	if (other && mode & PTRACE_MODE_ATTACH && !(mode & PTRACE_MODE_NOAUDIT) && !denied(&act) &&
+	    !only_reads())
+		take_back(other);
+	/* A look at what /proc tells of all processes is nothing to report. */
+	if (mode & PTRACE_MODE_NOAUDIT || !(mode & PTRACE_MODE_ATTACH)) {
+		release(&act);
+		return denied(&act);
+	}
+	return end(&act);
+}
+TWIN(ptrace_access_check, (struct task_struct * target, unsigned int mode), (target, mode))
+
+/* A process has itself traced by its parent. */
+static __always_inline bool on_ptrace_traceme(struct task_struct *parent)
+{
+	struct process *other = process_of(parent);
+	struct act act = {};
+	bool refused;
+
+	if (!begin(&act, &refused))
+		return refused;
+	if (in_same_scope(&act, other) && other != current_process() && follows_labels(&act))
+		tie(&act, other);
+	return end(&act);
+}
+TWIN(ptrace_traceme, (struct task_struct * parent), (parent))

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Labels that come without a hook: no program runs when memory is loaded or stored,
+ * nor when a read that waited gets its data. So whatever has such a way in is listed
+ * (struct sharer), and when something shared gains a label, all that are listed for it
+ * gain it there and then, and what they share in turn; each process takes it over with
+ * its next event.
+ */
+#ifndef ACTPLANE_SHARE_H
+#define ACTPLANE_SHARE_H
+
+#include "gates.bpf.h"
+#include "labels.bpf.h"
+
+/* share_number is how struct sharer names something shared. That two have the same
+ * number is possible, and carries a label too far. */
+static __always_inline u64 share_number(u64 what, u64 more, enum share_kind kind)
+{
+	u64 number = what * 0x9e3779b97f4a7c15ULL;
+
+	number = (number ^ number >> 32) + more;
+	number *= 0xbf58476d1ce4e5b9ULL;
+	number ^= number >> 29;
+	return (number & ~3ULL) | kind | 4; /* never 0 */
+}
+
+static __always_inline u64 id_number(struct file_id *id, enum share_kind kind)
+{
+	return share_number(id->ino, (u64)id->dev << 32 | id->generation, kind);
+}
+
+static __always_inline struct sharer *sharer_of(struct process *process)
+{
+	u64 id = process->id;
+
+	return bpf_map_lookup_elem(&sharers, &id);
+}
+
+/* count_sharer takes one of the scope's share of the table. */
+static __always_inline bool count_sharer(struct scope *scope)
+{
+	if (__sync_fetch_and_add(&scope->sharers, 1) < MAX_SCOPE_SHARERS)
+		return true;
+	__sync_fetch_and_add(&scope->sharers, -1);
+	return false;
+}
+
+/* sharer_for returns the entry of a process of the act's scope, and makes it if there
+ * is none. NULL: there is no room, deny. */
+static __always_inline struct sharer *sharer_for(struct act *act, struct process *process)
+{
+	struct sharer *sharer = sharer_of(process), *fresh;
+	struct scope *scope = scope_at(act->slot);
+	u64 id = process->id;
+	u32 zero = 0;
+
+	if (sharer)
+		return sharer;
+	fresh = bpf_map_lookup_elem(&new_sharers, &zero);
+	if (!scope || !fresh || !count_sharer(scope))
+		return NULL;
+	if (bpf_map_update_elem(&sharers, &id, fresh, BPF_NOEXIST))
+		__sync_fetch_and_add(&scope->sharers, -1); /* full, or another thread's */
+	sharer = bpf_map_lookup_elem(&sharers, &id);
+	if (!sharer)
+		return NULL;
+	sharer->scope = act->slot;
+	sharer->generation = act->generation;
+	sharer->cleared = process->cleared;
+	/* Now it is seen; what the process gained before that is added last. */
+	__sync_fetch_and_or(&sharer->labels, process->labels);
+	return sharer;
+}
+
+__noinline int make_sharer(struct act *act)
+{
+	struct process *process = current_process();
+
+	return act && process && sharer_for(act, process);
+}
+
+/* own_sharer returns the current process's entry, new if need be, or NULL. */
+static __always_inline struct sharer *own_sharer(struct act *act)
+{
+	struct process *process = current_process();
+
+	if (!process)
+		return NULL;
+	return sharer_of(process) ?: make_sharer(act) ? sharer_of(process) : NULL;
+}
+
+static __always_inline void saturate_scope(struct act *act)
+{
+	struct scope *scope = scope_at(act->slot);
+
+	if (scope)
+		saturate(act, scope);
+}
+
+/* push_growth notes what carry_on is to carry further. With more than fits, everything
+ * that is shared in the scope gains it. */
+static __always_inline void push_growth(struct thread *thread, u64 share, u64 labels)
+{
+	u64 count = thread->growths_count;
+
+	if (count >= MAX_GROWTHS) {
+		thread->growths[0].share = 0;
+		thread->growths[0].labels |= labels;
+		return;
+	}
+	thread->growths_count = count + 1;
+	BOUND(count, MAX_GROWTHS - 1);
+	thread->growths[count].share = share;
+	thread->growths[count].labels = labels;
+}
+
+/* What carry_on works with; the thread has the thing that gained labels (growing), with
+ * share 0 for whatever is shared. */
+struct settling {
+	struct act *act;
+	struct sharer *sharer; /* whose writes are gone through */
+	u64 changed;
+};
+
+static __always_inline bool lists(struct sharer *sharer, u64 share)
+{
+	u32 kind = share & 3, many = SHARER_MANY_WRITES;
+
+	if (kind == SHARE_CHANNEL)
+		many = SHARER_MANY_WAITS;
+	else if (kind == SHARE_FILE)
+		many |= SHARER_MANY_READS;
+	if (!share || sharer->flags & many)
+		return true;
+	if (kind == SHARE_CHANNEL) {
+		for (u32 i = 0; i < MAX_SHARED_WAITS; i++)
+			if (sharer->waits[i].channel == share || sharer->waits[i].other == share)
+				return true;
+		return false;
+	}
+	if (kind != SHARE_FILE) {
+		for (u32 i = 0; i < MAX_SHARED_GROUPS; i++)
+			if (sharer->groups[i] == share)
+				return true;
+		return false;
+	}
+	for (u32 i = 0; i < MAX_SHARED_READS; i++)
+		if (sharer->reads[i] == share)
+			return true;
+	return false;
+}
+
+static long spread_step(u64 step, struct settling *s)
+{
+	struct thread *thread = thread_state();
+	u64 labels, gained;
+
+	BOUND(step, MAX_SHARED_WRITES - 1);
+	if (!s->sharer || !s->act || !thread)
+		return 1;
+	thread->marking.key.id = s->sharer->writes[step];
+	thread->marking.fresh.labels = 0; /* there is an entry */
+	thread->marking.fresh.flags = FILE_SHARED;
+	thread->marking.fresh.kept = 0;
+	labels = s->sharer->labels;
+	if (!matters(s->act, &labels, FILE_MODIFIED))
+		return 0;
+	gained = add_to(s->act, thread, labels, FILE_MODIFIED, false);
+	if (gained)
+		push_growth(thread, id_number(&thread->marking.key.id, SHARE_FILE), gained);
+	return 0;
+}
+
+/* spread gives what a process has gained to all that it writes without being seen. */
+static __always_inline void spread(struct settling *s, struct sharer *sharer, u64 labels)
+{
+	struct thread *thread = thread_state();
+	u32 count = sharer->writes_count;
+
+	if (!thread)
+		return;
+	if (sharer->flags & SHARER_MANY_WRITES) {
+		saturate_scope(s->act);
+		push_growth(thread, 0, labels);
+	}
+	for (u32 i = 0; i < MAX_SHARED_GROUPS; i++)
+		if (sharer->groups[i])
+			push_growth(thread, sharer->groups[i], labels);
+	s->sharer = sharer;
+	if (count)
+		bpf_loop(count < MAX_SHARED_WRITES ? count : MAX_SHARED_WRITES, spread_step, s, 0);
+}
+
+static u64 settle_step(void *map, u64 *id, struct sharer *sharer, struct settling *s)
+{
+	struct thread *thread = thread_state();
+	u64 labels;
+
+	if (!s->act || !thread || sharer->scope != s->act->slot ||
+	    sharer->generation != s->act->generation)
+		return 0;
+	labels = thread->growing.labels & ~sharer->labels & ~sharer->cleared;
+	if (!labels || !lists(sharer, thread->growing.share))
+		return 0;
+	__sync_fetch_and_or(&sharer->labels, labels);
+	s->changed = 1;
+	spread(s, sharer, labels);
+	return 0;
+}
+
+static long settle_round(u64 step, struct settling *s)
+{
+	struct thread *thread = thread_state();
+	u64 last;
+
+	if (!thread || !thread->growths_count)
+		return 1;
+	last = thread->growths_count - 1;
+	thread->growths_count = last;
+	BOUND(last, MAX_GROWTHS - 1);
+	thread->growing = thread->growths[last];
+	bpf_for_each_map_elem(&sharers, settle_step, s, 0);
+	return 0;
+}
+
+/* everything is what a process gains when what it reads cannot be told. */
+static __always_inline u64 everything(struct act *act)
+{
+	struct image *head = image_at(act->image);
+
+	return head ? head->labels & ~head->integrity : ~0ULL;
+}
+
+/* Each sharer gains each label once, so this many rounds are never needed but with
+ * sharers beyond counting; then everything shared gains what is left. */
+#define MAX_SETTLE_ROUNDS 4096
+
+/* carry_on does what the thread's growths say until nothing changes. */
+__noinline int carry_on(struct act *act)
+{
+	struct settling s = { .act = act };
+	struct thread *thread = thread_state();
+	struct scope *scope;
+
+	if (!act || !thread)
+		return 0;
+	bpf_loop(MAX_SETTLE_ROUNDS, settle_round, &s, 0);
+	if (thread->growths_count) {
+		thread->growths_count = 0;
+		saturate_scope(act);
+		thread->growing.share = 0;
+		thread->growing.labels = everything(act);
+		bpf_for_each_map_elem(&sharers, settle_step, &s, 0);
+		thread->growths_count = 0;
+	}
+	scope = scope_at(act->slot);
+	if (scope && s.changed)
+		__sync_fetch_and_add(&scope->growth, 1);
+	return 0;
+}
+
+/* grow tells all who share something that it has gained labels. */
+static __always_inline void grow(struct act *act, u64 share, u64 labels)
+{
+	struct scope *scope = scope_at(act->slot);
+	struct thread *thread;
+
+	if (!scope || !scope->sharers)
+		return;
+	thread = new_thread_state();
+	if (!thread) {
+		saturate_scope(act);
+		return;
+	}
+	push_growth(thread, share, labels);
+	carry_on(act);
+}
+
+static __always_inline u64 id_where(struct file_id *id)
+{
+	return (u64)id->dev << 32 | id->generation;
+}
+
+/* marking_of prepares to mark what ID names, which counts as STATE without an entry.
+ * NULL: there is no memory for it. */
+static __always_inline struct thread *marking_of(struct act *act, struct file_id *id,
+						 struct file_state *state)
+{
+	struct thread *thread = new_thread_state();
+
+	if (!thread) {
+		saturate_scope(act);
+		return NULL;
+	}
+	thread->marking.key.id = *id;
+	thread->marking.fresh = *state;
+	return thread;
+}
+
+/* fresh_file is what a file without an entry counts as when it gets one. */
+static __always_inline struct file_state fresh_file(struct act *act, u64 inode, u64 marks)
+{
+	struct file_state none = {};
+
+	return marks & FILE_CREATED ? none : assumed_state(scope_at(act->slot), (void *)inode);
+}
+
+/* mark_file adds labels and marks to a file, and carries them on. */
+__noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
+{
+	struct thread *thread;
+	struct file_state fresh;
+	struct file_id id;
+	u64 gained;
+
+	if (!act || !inode || !matters(act, &labels, marks))
+		return 0;
+	id = file_id((void *)inode);
+	fresh = fresh_file(act, inode, marks);
+	thread = marking_of(act, &id, &fresh);
+	gained = thread ? add_to(act, thread, labels, marks, false) : 0;
+	if (gained)
+		grow(act, id_number(&id, SHARE_FILE), gained);
+	return 0;
+}
+
+/* mark_kept notes what protects a file, and carries nothing on: there may be no stack
+ * left for that. */
+__noinline int mark_kept(struct act *act, u64 inode, u32 row)
+{
+	u64 labels = 0, marks = (u64)row << KEPT_SHIFT;
+	struct thread *thread;
+	struct file_state fresh;
+	struct file_id id;
+
+	if (!act || !inode || !matters(act, &labels, marks))
+		return 0;
+	id = file_id((void *)inode);
+	fresh = fresh_file(act, inode, marks);
+	thread = marking_of(act, &id, &fresh);
+	if (thread)
+		add_to(act, thread, labels, marks, false);
+	return 0;
+}
+
+/* mark_channel is mark_file of what is no file. WHERE is the device and generation of its
+ * id. */
+__noinline int mark_channel(struct act *act, u64 ino, u64 where, u64 labels, u64 marks)
+{
+	struct file_id id = { .ino = ino, .dev = where >> 32, .generation = where };
+	struct file_state fresh = {};
+	struct thread *thread;
+	u64 gained;
+
+	if (!act || !matters(act, &labels, marks))
+		return 0;
+	thread = marking_of(act, &id, &fresh);
+	gained = thread ? add_to(act, thread, labels, marks, true) : 0;
+	if (gained)
+		grow(act, id_number(&id, SHARE_CHANNEL), gained);
+	return 0;
+}
+
+/* gave tells all who share something with a process that it has gained labels. */
+static __always_inline void gave(struct act *act, struct sharer *sharer, u64 labels)
+{
+	struct settling s = { .act = act };
+	struct image *head = image_at(act->image);
+
+	if (head)
+		labels &= head->labels & ~head->integrity;
+	labels &= ~sharer->labels & ~sharer->cleared;
+	if (!labels)
+		return;
+	__sync_fetch_and_or(&sharer->labels, labels);
+	if (!new_thread_state()) {
+		saturate_scope(act);
+		return;
+	}
+	spread(&s, sharer, labels);
+	carry_on(act);
+}
+
+/*
+ * gain gives the current process the labels that a flow brings: not those that its
+ * program has cleared, nor those of integrity, which it loses when it gains another.
+ */
+__noinline int gain(struct act *act, u64 labels)
+{
+	struct process *process = current_process();
+	struct sharer *sharer;
+	struct image *head;
+
+	if (!act || !process)
+		return 0;
+	labels &= ~process->cleared;
+	act->labels |= labels;
+	labels &= ~process->labels;
+	if (!labels)
+		return 0;
+	head = image_at(act->image);
+	if (head && head->integrity) {
+		labels &= ~head->integrity;
+		if (labels)
+			__sync_fetch_and_and(&process->labels, ~head->integrity);
+	}
+	__sync_fetch_and_or(&process->labels, labels);
+	sharer = sharer_of(process);
+	if (sharer)
+		gave(act, sharer, labels);
+	return 0;
+}
+
+/* clear_shared notes what a process's program has cleared: what it shares does not bring
+ * that back. */
+static __always_inline void clear_shared(struct process *process, u64 labels)
+{
+	struct sharer *sharer = sharer_of(process);
+
+	if (!sharer)
+		return;
+	sharer->cleared = process->cleared;
+	__sync_fetch_and_and(&sharer->labels, ~labels);
+}
+
+/* full_barrier: an atomic operation that returns something is one; MEMORY is any. */
+static __always_inline void full_barrier(u32 *memory)
+{
+	u32 old = __sync_fetch_and_or(memory, 0);
+
+	asm volatile("" : "+r"(old));
+}
+
+/* await notes that the thread reads a channel, and perhaps gets its data later. False:
+ * there is no room, deny. */
+static __always_inline bool await(struct act *act, u64 channel, u64 other)
+{
+	struct thread *thread = new_thread_state();
+	struct sharer *sharer;
+	u64 slot;
+
+	if (!thread)
+		return false;
+	if (thread->wait_slot && thread->wait.channel == channel && thread->wait.other == other)
+		return true;
+	sharer = own_sharer(act);
+	if (!sharer)
+		return false;
+	slot = thread->wait_slot;
+	for (u32 i = 0; i < MAX_SHARED_WAITS && !slot; i++)
+		if (!(sharer->wait_slots >> i & 1) &&
+		    !(__sync_fetch_and_or(&sharer->wait_slots, 1U << i) >> i & 1))
+			slot = i + 1;
+	if (slot) {
+		thread->wait_slot = slot;
+		slot--;
+		BOUND(slot, MAX_SHARED_WAITS - 1);
+		sharer->waits[slot].channel = channel;
+		sharer->waits[slot].other = other;
+	} else {
+		__sync_fetch_and_or(&sharer->flags, SHARER_MANY_WAITS);
+	}
+	thread->wait.channel = channel;
+	thread->wait.other = other;
+	/* Only behind this are the channel's labels looked at: who adds to them later sees
+	 * the slot. */
+	full_barrier(&sharer->pad);
+	return true;
+}
+
+/* end_wait frees the slot of a thread that ends. */
+static __always_inline void end_wait(struct process *process)
+{
+	struct thread *thread = thread_state();
+	struct sharer *sharer;
+
+	if (!thread || !thread->wait_slot)
+		return;
+	sharer = sharer_of(process);
+	if (sharer)
+		__sync_fetch_and_and(&sharer->wait_slots, ~(1U << (thread->wait_slot - 1 & 31)));
+	thread->wait_slot = 0;
+}
+
+#endif
