@@ -11,7 +11,7 @@ import (
 // never started under less than its policy.
 func TestUnenforcedPolicyIsRefused(t *testing.T) {
 	for text, code := range map[string]string{
-		"rule r:\n    block recv any":               "P501",
+		"rule r:\n    block send \"*.github.com\"":  "P501",
 		"rule r:\n    block connect \"github.com\"": "P501",
 	} {
 		_, err := compile([]document{{name: "p.yaml", check: "p.yaml", text: []byte("version: 1\npolicy: |\n  " + text + "\n"), layer: operator}}, "/w", nil)
