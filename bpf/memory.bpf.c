@@ -137,9 +137,13 @@ static __always_inline bool on_mmap_file(struct file *file, unsigned long prot, 
 	}
 	return end(&act);
 }
-TWIN(mmap_file,
-     (struct file * file, unsigned long requested, unsigned long prot, unsigned long flags),
-     (file, prot, flags))
+/* The hook has an argument more than the function that calls it. */
+TWIN_BODY(lsm_mmap_file, "lsm/mmap_file",
+	  (struct file * file, unsigned long requested, unsigned long prot, unsigned long flags),
+	  on_mmap_file(file, prot, flags))
+TWIN_BODY(mod_mmap_file, "fmod_ret/security_mmap_file",
+	  (struct file * file, unsigned long prot, unsigned long flags),
+	  on_mmap_file(file, prot, flags))
 
 #define PTRACE_MODE_ATTACH 2
 #define PTRACE_MODE_NOAUDIT 4
