@@ -72,8 +72,8 @@ type actorState struct {
 	conn  net.Conn
 
 	running *exec.Cmd
-	fds   map[string]int // see channelStep
-	begun chan error
+	fds     map[string]int // see channelStep
+	begun   chan error
 }
 
 func outcome(err error) string {
@@ -146,7 +146,7 @@ func (s *actorState) step(args []string) error {
 		return runAs(args[0], args[1:])
 	case "acct": // the kernel opens a file for itself
 		return unix.Acct(args[0])
-	case "sendmany": // two datagrams in one system call
+	case "sendtwo": // two datagrams in one system call
 		return sendMany(args[0], args[1])
 	case "runenv":
 		return runWith(args[:1], args[1:])

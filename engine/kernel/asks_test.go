@@ -391,7 +391,7 @@ rule brief:
 				t.Error(err)
 			}
 		}
-		for _, step := range append(steps, []string{"runthread", tool, "x"}, []string{"sendmany", "127.0.0.1:4000", "127.0.0.2:7"}) {
+		for _, step := range append(steps, []string{"runthread", tool, "x"}, []string{"sendtwo", "127.0.0.1:4000", "127.0.0.2:7"}) {
 			held("ok", once(), step...)
 		}
 		held("ECONNREFUSED", once(), "dial", "tcp", "127.0.0.1:7")
