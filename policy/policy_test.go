@@ -367,3 +367,33 @@ func compileAny(t *testing.T, text []byte) diag.List {
 	_ = p.Dump()
 	return append(p.Warnings, p.Unenforced...)
 }
+
+// Braces that stand for more than the compiler takes are refused before they are
+// expanded, where they begin to be too many.
+func TestBraces(t *testing.T) {
+	braces := strings.Repeat("{a,b}", 10)
+	for rule, want := range map[string]string{
+		`block exec "g" "%s%d"`:                       "tokens up to here take more than 1048576 bytes",
+		`block exec "%s%d"`:                           "patterns up to here take more than 4194304 bytes",
+		`block write "/%s%d"`:                         "patterns up to here take more than 4194304 bytes",
+		`block write any unless target "%s%d"`:        "patterns up to here take more than 4194304 bytes",
+		`block exec "x" unless after exec "g" "%s%d"`: "tokens up to here take more than 1048576 bytes",
+	} {
+		text := "policy: |\n"
+		for i := range 400 {
+			text += fmt.Sprintf("  rule r%d: "+rule+"\n", i, braces, i)
+		}
+		_, err := Compile([]Document{{Name: "p.yaml", Text: []byte(text)}}, Options{Workspace: "/w"})
+		var list diag.List
+		if !errors.As(err, &list) || list.Errors() != 1 || list[0].Code != diag.OverLimit || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %.300v", rule, err)
+		}
+	}
+	same := "policy: |\n"
+	for i := range 400 { // one token counts once
+		same += fmt.Sprintf("  rule r%d: block exec \"g%d\" \"%s\"\n", i, i, braces)
+	}
+	if _, err := Compile([]Document{{Name: "p.yaml", Text: []byte(same)}}, Options{Workspace: "/w"}); err != nil {
+		t.Error(err)
+	}
+}

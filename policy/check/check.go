@@ -59,6 +59,7 @@ type Feedback struct {
 // that none of them declares is an error.
 func Check(layers []Layer, all bool) (*ir.Program, diag.List) {
 	c := &checker{
+		tokens:   map[string]bool{},
 		all:      all,
 		program:  &ir.Program{},
 		lineages: map[ir.Pattern]int{},
@@ -103,7 +104,9 @@ type checker struct {
 
 	regexps *regexps // made when they are needed
 
-	patternText int // bytes of all canonical patterns
+	patternText int             // bytes of all patterns
+	tokenText   int             // bytes of all different tokens
+	tokens      map[string]bool // those that are valid
 	lineages    map[ir.Pattern]int
 	gates       map[string]int // by everything that makes gates equal
 	// Where each entry of the program's tables comes from.

@@ -13,9 +13,19 @@ import (
 // disjunctive normal form. The engine's tables have their limits in package ir.
 const MaxTerms = 64
 
-// maxPatternText bounds the canonical text of all patterns together: braces
-// stand for more than they take to write.
-const maxPatternText = 1 << 22
+// room counts what a glob takes, before its braces are expanded: they stand for more
+// than they take to write. It returns false when all together take too much, and
+// reports where that begins.
+func (c *checker) room(l *layer, at diag.Span, what string, used *int, more, limit int) bool {
+	if *used > limit {
+		return false // reported already
+	}
+	if *used += more; *used > limit {
+		c.report(l.Text.New(diag.OverLimit, at, "the %s up to here take more than %d bytes with their braces expanded", what, limit))
+		return false
+	}
+	return true
+}
 
 // tableLimits reports what is more than the engine holds, where it begins to be
 // too much.

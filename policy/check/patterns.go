@@ -19,8 +19,9 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 	if p.Any {
 		return out, true
 	}
-	if c.patternText > maxPatternText {
-		return out, false // reported already
+	size := pattern.Expanded(p.Text)
+	if !c.room(l, p.Span, "patterns", &c.patternText, size, ir.MaxPatternBytes) {
+		return out, false
 	}
 	if channel := strings.TrimPrefix(p.Text, "stdio:"); kind == ir.File && channel != p.Text && slices.Contains([]string{"stdin", "stdout", "stderr"}, channel) {
 		d := l.Text.New(diag.NotSupported, p.Span, "not supported by this version: rules about a process's %s", channel)
@@ -50,9 +51,8 @@ func (c *checker) pattern(l *layer, kind ir.Kind, p syntax.Pattern) (ir.Pattern,
 		c.badPattern(l, p.Span, err)
 		return out, false
 	}
-	if c.patternText += len(out.Text); c.patternText > maxPatternText {
-		c.report(l.Text.New(diag.OverLimit, p.Span, "the patterns up to here take more than %d bytes with their braces expanded", maxPatternText))
-		return out, false
+	if !c.room(l, p.Span, "patterns", &c.patternText, max(0, pattern.Expanded(out.Text)-size), ir.MaxPatternBytes) {
+		return out, false // with the workspace before each alternative
 	}
 	if relative && l.Assumed && !l.assumed {
 		l.assumed = true
@@ -85,14 +85,26 @@ func (c *checker) warnTokens(l *layer, args []syntax.Name) {
 }
 
 func (c *checker) argument(l *layer, a syntax.Name) bool {
+	if c.tokens[a.Text] { // it is one that is fine
+		c.warnToken(l, a)
+		return true
+	}
+	if !c.room(l, a.Span, "tokens", &c.tokenText, pattern.Expanded(a.Text), ir.MaxTokenBytes) {
+		return false
+	}
 	if err := pattern.Arg(a.Text); err != nil {
 		c.badPattern(l, a.Span, err)
 		return false
 	}
+	c.tokens[a.Text] = true
+	c.warnToken(l, a)
+	return true
+}
+
+func (c *checker) warnToken(l *layer, a syntax.Name) {
 	if !c.warnMisleading(l, a.Span, a.Text, token) {
 		c.warnNoGlob(l, a.Span, a.Text, token)
 	}
-	return true
 }
 
 func (c *checker) badPattern(l *layer, at diag.Span, err error) {

@@ -48,6 +48,58 @@ func TestBlowUp(t *testing.T) {
 	}
 }
 
+// TestLargeInput: what would take long before there is an automaton is counted first.
+func TestLargeInput(t *testing.T) {
+	braces := strings.Repeat("{a,b}", 10)
+	for name, spoil := range map[string]func(p *ir.Program){
+		"tokens": func(p *ir.Program) {
+			for i := range 200 {
+				c := p.Clauses[0]
+				c.Op, c.Pattern, c.Args = ir.Exec, ir.Pattern{Kind: ir.ExecProgram, Text: "g"}, []string{fmt.Sprint(braces, i)}
+				p.Clauses = append(p.Clauses, c)
+			}
+		},
+		"no text": func(p *ir.Program) {
+			for i := range 1000 {
+				c := p.Clauses[0]
+				c.Pattern.Text = fmt.Sprintf("/%s%d", strings.Repeat("{,}", 10), i)
+				p.Clauses = append(p.Clauses, c)
+			}
+		},
+		"targets": func(p *ir.Program) {
+			for i := range 300 {
+				c := p.Clauses[0]
+				c.Pattern = ir.Pattern{Any: true}
+				for j := range 31 {
+					c.Unless.Targets = append(c.Unless.Targets, ir.Target{Pattern: ir.Pattern{Text: fmt.Sprintf("/t/%d/*%d*", i, j)}})
+				}
+				p.Clauses = append(p.Clauses, c)
+			}
+		},
+		"sources":  func(p *ir.Program) { p.Sources = many(ir.Source{Pattern: ir.Pattern{Text: "/" + braces}}, 1000) },
+		"protects": func(p *ir.Program) { p.Protects = many(ir.Protect{Pattern: ir.Pattern{Text: "/" + braces}}, 1000) },
+	} {
+		p := program(ir.Write, ir.Pattern{Text: "/a"})
+		p.Labels = []ir.Label{{Name: "A"}}
+		spoil(p)
+		start := cpuTime()
+		_, err := Compile(p)
+		var limit *LimitError
+		if !errors.As(err, &limit) || cpuTime()-start > hangs {
+			t.Errorf("%s: %v after %v, want a limit", name, err, cpuTime()-start)
+		}
+		t.Logf("%s: %v after %v", name, err, cpuTime()-start)
+	}
+}
+
+func many[T any](x T, n int) []T {
+	var out []T
+	for range n {
+		out = append(out, x)
+	}
+	return out
+}
+
 func manyGlobs(n int, f func(int) string) []string {
 	var out []string
 	for i := range n {

@@ -12,6 +12,10 @@ import (
 // maxRowEntries bounds the candidate lists of all rows together.
 const maxRowEntries = 1 << 20
 
+// maxRowSteps bounds the targets that are looked at for all rows together, which takes
+// some tenths of a second.
+const maxRowSteps = 1 << 26
+
 // builder makes the rows of an image.
 type builder struct {
 	p         *ir.Program
@@ -31,6 +35,9 @@ type builder struct {
 	deep      int         // how many are deep
 	rows      map[string]int32
 	entries   int
+	marks     []int // of each pattern, the row that it was last in
+	marked    int   // the number of the row that is made
+	steps     int
 }
 
 func newBuilder(p *ir.Program, split bool) (*builder, error) {
@@ -64,6 +71,13 @@ func (b *builder) row(in input, set []int32) (int32, error) {
 	} else {
 		r = b.objectRow(in, set)
 	}
+	most := maxRowSteps
+	if !b.split { // a second attempt may follow
+		most /= 4
+	}
+	if b.steps > most {
+		return 0, &LimitError{What: "targets to look at for its automaton", Figure: most, Limit: maxRowSteps, More: true, automaton: true}
+	}
 	key := encodeRow(&r)
 	if i, ok := b.rows[key]; ok {
 		return i, nil
@@ -96,6 +110,7 @@ func (b *builder) tokenRow(set []int32) Row {
 func (b *builder) objectRow(in input, set []int32) Row {
 	var r Row
 	kind := in.kind
+	b.mark(set)
 	for _, id := range set {
 		if kind == Path && in.group != b.groups[id] {
 			continue // any, which is there for the targets alone
@@ -117,7 +132,7 @@ func (b *builder) objectRow(in input, set []int32) Row {
 			}
 		}
 		for _, c := range u.clauses {
-			b.candidate(&r, in, c, set)
+			b.candidate(&r, in, c)
 		}
 		for _, e := range u.protects {
 			r.Protects = append(r.Protects, uint16(e))
@@ -125,7 +140,7 @@ func (b *builder) objectRow(in input, set []int32) Row {
 	}
 	if kind != Name {
 		for bit, targets := range b.targets {
-			if b.excused(targets, in, set) {
+			if b.excused(targets, in) {
 				r.Targets |= 1 << bit
 			}
 		}
@@ -134,14 +149,25 @@ func (b *builder) objectRow(in input, set []int32) Row {
 	return r
 }
 
-// candidate adds a clause to the row of a set of patterns, and decides its
+// mark notes the set of patterns whose row is made.
+func (b *builder) mark(set []int32) {
+	if b.marks == nil {
+		b.marks = make([]int, len(b.patterns))
+	}
+	b.marked++
+	for _, id := range set {
+		b.marks[id] = b.marked
+	}
+}
+
+// candidate adds a clause to the row of the patterns that are marked, and decides its
 // targets where that can be done for this key alone.
-func (b *builder) candidate(r *Row, in input, clause int, set []int32) {
+func (b *builder) candidate(r *Row, in input, clause int) {
 	c := &b.p.Clauses[clause]
 	if in.kind == Name && c.Effect == ir.Allow {
 		return // a name opens nothing
 	}
-	excused := in.kind != Name && b.excused(b.targetsOf[clause], in, set)
+	excused := in.kind != Name && b.excused(b.targetsOf[clause], in)
 	b.live[clause] = b.live[clause] || !excused
 	if excused && !b.atRunTime(c) {
 		return
@@ -164,7 +190,8 @@ func (b *builder) list(r *Row, clause int) {
 
 // excused tells whether one of the targets holds for a key. Of what is no name
 // nothing is known about names, and the reverse.
-func (b *builder) excused(targets targetSet, in input, set []int32) bool {
+func (b *builder) excused(targets targetSet, in input) bool {
+	b.steps += len(targets) + 1
 	endpoint := in.kind == Address || in.kind == Unix || in.kind == Host
 	for _, t := range targets {
 		if endpoint != (b.patterns[t.id].Kind == ir.Endpoint) || t.not && endpoint && (in.kind == Host) != t.host {
@@ -173,7 +200,7 @@ func (b *builder) excused(targets targetSet, in input, set []int32) bool {
 		if in.kind == Path && in.group != b.groups[t.id] {
 			continue // it is decided where the target's pattern is
 		}
-		if _, holds := slices.BinarySearch(set, t.id); holds != t.not {
+		if holds := b.marks[t.id] == b.marked; holds != t.not {
 			return true
 		}
 	}

@@ -28,6 +28,9 @@ func validate(p *ir.Program) error {
 			return &LimitError{What: l.what, Figure: l.figure, Limit: l.limit}
 		}
 	}
+	if err := validSize(p); err != nil {
+		return err
+	}
 	for i, s := range p.Sources {
 		if s.Label < 0 || s.Label >= len(p.Labels) {
 			return fmt.Errorf("source %d: label %d does not exist", i, s.Label)
@@ -53,6 +56,52 @@ func validate(p *ir.Program) error {
 		if err := validClause(p, &p.Clauses[i]); err != nil {
 			return fmt.Errorf("clause %d: %w", i, err)
 		}
+	}
+	return nil
+}
+
+// validSize bounds what all globs take with their braces expanded, before any is.
+func validSize(p *ir.Program) error {
+	patterns, tokens := 0, 0
+	known := map[string]bool{}
+	args := func(list []string) {
+		for _, a := range list {
+			if !known[a] {
+				known[a] = true
+				tokens += pattern.Expanded(a)
+			}
+		}
+	}
+	for _, s := range p.Sources {
+		patterns += pattern.Expanded(s.Pattern.Text)
+	}
+	for _, t := range p.Transforms {
+		patterns += pattern.Expanded(t.Pattern.Text)
+	}
+	for _, l := range p.Lineages {
+		patterns += pattern.Expanded(l.Text)
+	}
+	for _, x := range p.Protects {
+		patterns += pattern.Expanded(x.Pattern.Text)
+	}
+	for i := range p.Gates {
+		for _, e := range append(p.Gates[i].Since[:len(p.Gates[i].Since):len(p.Gates[i].Since)], p.Gates[i].After) {
+			patterns += pattern.Expanded(e.Pattern.Text)
+			args(e.Args)
+		}
+	}
+	for i := range p.Clauses {
+		patterns += pattern.Expanded(p.Clauses[i].Pattern.Text)
+		for _, t := range p.Clauses[i].Unless.Targets {
+			patterns += pattern.Expanded(t.Pattern.Text)
+		}
+		args(p.Clauses[i].Args)
+	}
+	if tokens > ir.MaxTokenBytes {
+		return &LimitError{What: "bytes of argv tokens, with their braces expanded", Figure: tokens, Limit: ir.MaxTokenBytes}
+	}
+	if most := 2 * ir.MaxPatternBytes; patterns > most { // what the host protects is added to those of the documents
+		return &LimitError{What: "bytes of patterns, with their braces expanded", Figure: patterns, Limit: most}
 	}
 	return nil
 }

@@ -73,6 +73,11 @@ const (
 	MaxStates      = 8192
 
 	MaxCompiledStates = 1 << 16
+
+	// Bytes that all patterns and all different tokens take with their braces expanded,
+	// as pattern.Expanded counts: what makes the compiler take long is refused first.
+	MaxPatternBytes = 1 << 22
+	MaxTokenBytes   = 1 << 20
 )
 
 // Program is one compiled policy: all its layers together.

@@ -187,11 +187,54 @@ func star(s string, i int, mode Mode, out *[]Elem) (Elem, int) {
 	return Elem{Kind: AnyStar}, end
 }
 
+// alternativeBytes is what an alternative takes beside its text.
+const alternativeBytes = 16
+
+// Expanded is how many bytes a glob takes with its braces expanded, counted and not
+// expanded: there may be any number.
+func Expanded(text string) int {
+	if checkText(text) != nil { // which nothing expands
+		return alternativeBytes + len(text)
+	}
+	count, size := expanded(text)
+	return size + alternativeBytes*count
+}
+
+// expanded counts alternatives and their bytes, both up to a bound that is far above
+// what is accepted.
+func expanded(s string) (count, size int) {
+	const most = 1 << 28
+	open, parts, end, err := firstBrace(s)
+	if err != nil || open < 0 {
+		return 1, len(s)
+	}
+	heads, headSize := 0, 0
+	for _, p := range parts {
+		n, bytes := expanded(p)
+		heads, headSize = min(most, heads+n), min(most, headSize+bytes)
+	}
+	tails, tailSize := expanded(s[end:])
+	count = min(most, heads*tails)
+	return count, min(most, open*count+headSize*tails+tailSize*heads)
+}
+
 // expand replaces braces by their alternatives: a{b,c}d is abd and acd. Braces
 // without a comma are plain characters.
 func expand(s string) ([]string, error) {
+	if err := checkText(s); err != nil {
+		return nil, err
+	}
+	if !strings.Contains(s, "{") {
+		return []string{s}, nil
+	}
+	return expandUpTo(s, MaxAlternatives)
+}
+
+// checkText refuses what is too long, and classes that nothing closes: each would be
+// looked for to the end.
+func checkText(s string) error {
 	if len(s) > maxLength {
-		return nil, errorf(TooLong, "", "the pattern has %d bytes; the limit is %d", len(s), maxLength)
+		return errorf(TooLong, "", "the pattern has %d bytes; the limit is %d", len(s), maxLength)
 	}
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -200,15 +243,12 @@ func expand(s string) ([]string, error) {
 		case '[':
 			end := skipClass(s, i)
 			if end == i+1 {
-				return nil, errNotClosed()
+				return errNotClosed()
 			}
 			i = end - 1
 		}
 	}
-	if !strings.Contains(s, "{") {
-		return []string{s}, nil
-	}
-	return expandUpTo(s, MaxAlternatives)
+	return nil
 }
 
 func errNotClosed() error {

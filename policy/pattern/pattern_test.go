@@ -4,6 +4,7 @@ package pattern
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -98,5 +99,24 @@ func TestPartition(t *testing.T) {
 	}
 	if len(rest) != 0 {
 		t.Errorf("in no set: %v", rest)
+	}
+}
+
+// What braces expand to is counted as it is expanded.
+func TestExpanded(t *testing.T) {
+	for _, text := range []string{"", "abc", "a{b,cd}e", "{a,b}{c,d}{e,}", "{a,{b,c}d}x{,}", `\{a,b}`, "{x}", "{x{a,b}}", "[{,}]{a,b}", "a{b", strings.Repeat("{a,b}", 10)} {
+		list, err := expand(text)
+		want := alternativeBytes + len(text)
+		if err == nil {
+			want = alternativeBytes*len(list) + len(strings.Join(list, ""))
+		}
+		if got := Expanded(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	for _, text := range []string{strings.Repeat("{a,b}", 12000), strings.Repeat("{,}", 20000), strings.Repeat("{a,", 16) + strings.Repeat("}", 16)} {
+		if n := Expanded(text); n < 0 || n > 1<<40 {
+			t.Errorf("%.20q: %d", text, n)
+		}
 	}
 }
