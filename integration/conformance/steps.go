@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -176,9 +175,9 @@ func (a *actors) end(s *subject, command ...string) (outcome, error) {
 // failingExec makes the kernel refuse the image: for that long, from outside, the file
 // is none.
 func (a *actors) failingExec(s *subject, args []string) (outcome, error) {
-	file, err := os.OpenFile(filepath.Join(a.box.stage.root, args[0]), os.O_RDWR, 0)
+	file, err := a.box.stage.open(args[0])
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, &unreachableError{fmt.Sprintf("%s is no program that can be spoilt: %v", args[0], err)}
 	}
 	defer file.Close()
 	head := make([]byte, 4)
@@ -198,11 +197,25 @@ func (a *actors) failingExec(s *subject, args []string) (outcome, error) {
 	} else if out == (outcome{}) && err == nil {
 		err = fmt.Errorf("the kernel runs %s, which is none", args[0])
 	}
-	return out, errors.Join(err, patch(file.Name(), head))
+	return out, errors.Join(err, a.box.stage.patch(args[0], head))
 }
 
-func patch(name string, head []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+// open opens a file of the container from outside, for reading and writing.
+func (s *stage) open(name string) (*os.File, error) {
+	root, err := unix.Open(s.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root)
+	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_RDWR | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func (s *stage) patch(name string, head []byte) error {
+	file, err := s.open(name)
 	if err != nil {
 		return err
 	}
