@@ -280,7 +280,7 @@ func (w *world) open(p *process, op, name string) *act {
 	case "append":
 		ops = []ir.Op{ir.Open, ir.Append}
 		if d.inode == nil {
-			ops = append(ops, ir.Write)
+			ops[1] = ir.Write
 		}
 	case "mmapshared":
 		ops = []ir.Op{ir.Open, ir.Read, ir.Write}

@@ -28,7 +28,7 @@ func (s *Scope) access(p *Process, op, object string) (*operation, error) {
 		return nil, err
 	}
 	if op == "append" && x.isThere() != nil {
-		ops = []ir.Op{ir.Open, ir.Write, ir.Append} // "Creating the file … are writes"
+		ops = []ir.Op{ir.Open, ir.Write} // "Creating the file … are writes"
 	}
 	o := s.use(p, ops, x)
 	if attributes {

@@ -164,8 +164,9 @@ func (o *outsiders) origin(name string) (string, bool) {
 // happened notes what a step did to names.
 func (o *outsiders) happened(words, names []string) {
 	const aside = "\x00"
-	if len(names) == 0 {
-		return
+	two := words[1] == "link" || words[1] == "rename" || words[1] == "exchange"
+	if len(names) == 0 || two && len(names) == 1 {
+		return // a name that cannot be resolved: nobody knows what happens
 	}
 	switch words[1] {
 	case "mkdir", "symlink", "bind":
