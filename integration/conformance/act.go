@@ -179,8 +179,8 @@ func trace(ctx context.Context, box *container, c *planned, w watcher, degraded,
 		if err != nil {
 			return i, fmt.Errorf("%s: %w", step.Text, err)
 		}
-		if lenient && len(events) == 0 && out.errno != 0 && out.errno != unix.EPERM {
-			if step.Verdict == "block" || step.Verdict == "kill" {
+		if lenient && out.errno != 0 && out.errno != unix.EPERM {
+			if len(events) == 0 && (step.Verdict == "block" || step.Verdict == "kill") {
 				continue
 			}
 			return i, &unreachableError{fmt.Sprintf("%s: %s", step.Text, unix.ErrnoName(out.errno))}

@@ -182,7 +182,7 @@ func (a *actors) failingExec(s *subject, args []string) (outcome, error) {
 	defer file.Close()
 	head := make([]byte, 4)
 	if _, err := file.ReadAt(head, 0); err != nil {
-		return outcome{}, err
+		return outcome{}, &unreachableError{fmt.Sprintf("%s is no program: %v", args[0], err)}
 	}
 	if _, err := file.WriteAt([]byte("none"), 0); err != nil {
 		return outcome{}, err

@@ -211,16 +211,65 @@ func invokedName(r *Record) string {
 	return name
 }
 
+// mostLabels bounds the labels of an `if` for which it is looked on which of them it
+// depends.
+const mostLabels = 10
+
+// expression learns from an `if` and the labels that the record has. The compiler may
+// have dropped labels on which nothing depends (`true or A`), and the record says nothing
+// of these.
 func (t *told) expression(e syntax.Expr, carried []string) {
+	names := labelsOf(e, nil)
+	for i, name := range names {
+		switch {
+		case slices.Contains(carried, name):
+			t.labels[name] = false
+		case len(names) <= mostLabels && depends(e, names, i):
+			t.labels[name] = true
+		}
+	}
+}
+
+func labelsOf(e syntax.Expr, names []string) []string {
 	switch e := e.(type) {
 	case *syntax.Label:
-		t.labels[e.Name.Text] = !slices.Contains(carried, e.Name.Text)
+		if !slices.Contains(names, e.Name.Text) {
+			names = append(names, e.Name.Text)
+		}
 	case *syntax.Not:
-		t.expression(e.X, carried)
+		names = labelsOf(e.X, names)
 	case *syntax.Binary:
-		t.expression(e.X, carried)
-		t.expression(e.Y, carried)
+		names = labelsOf(e.Y, labelsOf(e.X, names))
 	case *syntax.Paren:
-		t.expression(e.X, carried)
+		names = labelsOf(e.X, names)
 	}
+	return names
+}
+
+// depends tells whether an expression can be true or not for the sake of one label.
+func depends(e syntax.Expr, names []string, label int) bool {
+	for set := range 1 << len(names) {
+		if set>>label&1 == 0 && value(e, names, set) != value(e, names, set|1<<label) {
+			return true
+		}
+	}
+	return false
+}
+
+// value is what an expression says of a process with a set of the labels.
+func value(e syntax.Expr, names []string, set int) bool {
+	switch e := e.(type) {
+	case *syntax.Label:
+		return set>>slices.Index(names, e.Name.Text)&1 == 1
+	case *syntax.Not:
+		return !value(e.X, names, set)
+	case *syntax.Binary:
+		if e.Or {
+			return value(e.X, names, set) || value(e.Y, names, set)
+		}
+		return value(e.X, names, set) && value(e.Y, names, set)
+	case *syntax.Paren:
+		return value(e.X, names, set)
+	}
+	return true // the word true
 }
