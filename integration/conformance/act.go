@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -178,6 +179,9 @@ func trace(ctx context.Context, box *container, c *planned, w watcher, degraded,
 		events, err := w.since(ctx)
 		if err != nil {
 			return i, fmt.Errorf("%s: %w", step.Text, err)
+		}
+		if step.Words[1] == "mapexec" { // to map it, the actor opens it once more
+			events = slices.DeleteFunc(events, func(e *api.Event) bool { return e.Operation != "exec" && e.Effect == "notify" })
 		}
 		if lenient && out.errno != 0 && out.errno != unix.EPERM {
 			if len(events) == 0 && (step.Verdict == "block" || step.Verdict == "kill") {

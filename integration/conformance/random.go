@@ -62,9 +62,16 @@ func plannedCase(r *randomcase.Case) (*planned, [][]string) {
 	m := model.New(p.Program)
 	sensible := randomcase.Case{Protects: r.Protects, Declarations: r.Declarations}
 	var verdicts []string
+	scripts := map[string]bool{} // by path: whether it is run as one
 	try := func(words []string) bool {
 		if impossibleStep(words) != "" {
 			return false
+		}
+		if op := words[1]; strings.HasPrefix(op, "exec") || op == "mapexec" { // a file is the one or the other
+			if script, ok := scripts[words[2]]; ok && script != (op == "execscript") {
+				return false
+			}
+			scripts[words[2]] = op == "execscript"
 		}
 		d, err := m.Do(words)
 		if err != nil {
