@@ -50,7 +50,7 @@ func compilePolicy(c *cli.Context) error {
 	if c.Bool("dump") {
 		text = p.Dump()
 	}
-	if _, err := fmt.Fprint(c.App.Writer, text); err != nil {
+	if _, err := fmt.Fprint(c.App.Writer, cleanLines(text)); err != nil {
 		return environmentError("print policy: %v", err)
 	}
 	return nil

@@ -82,7 +82,7 @@ func openInput(c *cli.Context, name string) (io.ReadCloser, error) {
 	if name == standardInput {
 		return io.NopCloser(c.App.Reader), nil
 	}
-	file, err := os.Open(name)
+	file, err := openFile(name)
 	if err != nil {
 		return nil, environmentError("read log: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -95,7 +97,7 @@ func (r *replayer) read(log io.Reader) error {
 		case tooLong:
 			r.failed(number, fmt.Errorf("the line has more than %d bytes", maxLogLine))
 		default:
-			if err := json.Unmarshal(line, &e); err != nil {
+			if err := decodeEvent(line, &e); err != nil {
 				r.failed(number, fmt.Errorf("it is no event as actplane events --json prints it: %w", err))
 			} else if e.Operation == "" || e.Effect == "" {
 				r.failed(number, errors.New("it is no event as actplane events --json prints it: no operation or effect"))
@@ -125,6 +127,53 @@ func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
 	}
 }
 
+// decodeEvent decodes an event. It refuses a key that is there twice, and one that is
+// another only by the case of its letters: package json would take either for the field.
+func decodeEvent(line []byte, e *eventLine) error {
+	keys := json.NewDecoder(bytes.NewReader(line))
+	if start, err := keys.Token(); err != nil || start != json.Delim('{') {
+		return cmp.Or(err, errors.New("it is no object"))
+	}
+	known := eventKeys()
+	seen := map[string]bool{}
+	for keys.More() {
+		token, err := keys.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string)
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, key) }); i >= 0 && known[i] != key {
+			return fmt.Errorf("the key %q is written %q", key, known[i])
+		}
+		if seen[key] {
+			return fmt.Errorf("the key %q is there twice", key)
+		}
+		seen[key] = true
+		var value json.RawMessage
+		if err := keys.Decode(&value); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal(line, e)
+}
+
+// eventKeys are the keys of an event.
+func eventKeys() (out []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[eventLine]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out = append(out, name)
+	}
+	return out
+}
+
+// sum adds, up to the largest number.
+func sum(a, b uint64) uint64 {
+	if a+b < a {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
 func (r *replayer) failed(line int, err error) {
 	if r.broken++; len(r.unreadable) < maxUnreadable {
 		r.unreadable = append(r.unreadable, fmt.Sprintf("%d: %v", line, err))
@@ -136,7 +185,7 @@ func (r *replayer) event(e *eventLine, length int) {
 	if r.scope != "" && !strings.HasPrefix(e.Scope, r.scope) && e.Name != r.scope {
 		return
 	}
-	r.lost += e.Lost
+	r.lost = sum(r.lost, e.Lost)
 	r.numbered(e)
 	switch feedback.Outcome(e.Outcome) {
 	case feedback.Grant, feedback.Denial, feedback.Withdrawn: // of a request, and no operation
@@ -173,7 +222,7 @@ func (r *replayer) numbered(e *eventLine) {
 		return
 	}
 	if known && e.Sequence > last+1 {
-		r.missing += e.Sequence - last - 1
+		r.missing = sum(r.missing, e.Sequence-last-1)
 	}
 	r.scopes[key] = e.Sequence
 }
