@@ -130,6 +130,9 @@ func readLine(in *bufio.Reader) (line []byte, tooLong bool, err error) {
 // decodeEvent decodes an event. It refuses a key that is there twice, and one that is
 // another only by the case of its letters: package json would take either for the field.
 func decodeEvent(line []byte, e *eventLine) error {
+	if err := json.Unmarshal(line, e); err != nil {
+		return err
+	}
 	keys := json.NewDecoder(bytes.NewReader(line))
 	if start, err := keys.Token(); err != nil || start != json.Delim('{') {
 		return cmp.Or(err, errors.New("it is no object"))
@@ -154,7 +157,7 @@ func decodeEvent(line []byte, e *eventLine) error {
 			return err
 		}
 	}
-	return json.Unmarshal(line, e)
+	return nil
 }
 
 // eventKeys are the keys of an event.
