@@ -379,6 +379,15 @@ __noinline int through_channel(struct act *act, u64 ino, u64 where, u32 mask)
 
 #define PTY_TYPE_MASTER 1
 
+static __always_inline bool is_master(struct tty_driver *driver)
+{
+	struct tty_driver___enumerated *later = (void *)driver;
+
+	if (bpf_core_field_exists(struct tty_driver___enumerated, subtype))
+		return BPF_CORE_READ(later, subtype) == PTY_TYPE_MASTER;
+	return BPF_CORE_READ(driver, subtype) == PTY_TYPE_MASTER;
+}
+
 /*
  * use_terminal moves labels between the two ends of a pseudoterminal. What its programs
  * write is for who holds the master, and not for who reads what is typed: each way has an
@@ -390,7 +399,7 @@ static __always_inline int use_terminal(struct act *act, u64 opened, u32 mask)
 	struct tty_file_private *private = BPF_CORE_READ(file, private_data);
 	struct tty_struct *tty = BPF_CORE_READ(private, tty);
 	struct tty_struct *link = BPF_CORE_READ(tty, link);
-	bool master = BPF_CORE_READ(tty, driver, subtype) == PTY_TYPE_MASTER;
+	bool master = is_master(BPF_CORE_READ(tty, driver));
 	struct dentry *dentry = BPF_CORE_READ(master ? link : tty, driver_data);
 	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
 	struct file_id typed, written;
