@@ -120,6 +120,7 @@ static __always_inline bool on_mmap_file(struct file *file, unsigned long prot, 
 
 	if (!mapped && !shared)
 		return false;
+	file = (void *)mapped; /* 7.x wants to see that a typed pointer is none */
 	if (!begin(&act, &refused))
 		return refused;
 	if (!mapped) {
