@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -37,8 +38,13 @@ func (a *actor) do(step ...string) string {
 	if _, err := fmt.Fprintln(a.stdin, strings.Join(step, "\x1f")); err != nil {
 		a.t.Fatalf("actor: %v", err)
 	}
+	// What waits for data that never comes is to fail by itself, and not by all tests.
+	stuck := time.AfterFunc(time.Minute, func() { _ = a.cmd.Process.Kill() })
 	line, err := a.out.ReadString('\n')
-	if err != nil {
+	switch {
+	case !stuck.Stop():
+		return "stuck"
+	case err != nil:
 		return "dead"
 	}
 	return strings.TrimSpace(line)
