@@ -377,16 +377,7 @@ __noinline int through_channel(struct act *act, u64 ino, u64 where, u32 mask)
 	return 0;
 }
 
-#define PTY_TYPE_MASTER 1
-
-static __always_inline bool is_master(struct tty_driver *driver)
-{
-	struct tty_driver___enumerated *later = (void *)driver;
-
-	if (bpf_core_field_exists(struct tty_driver___enumerated, subtype))
-		return BPF_CORE_READ(later, subtype) == PTY_TYPE_MASTER;
-	return BPF_CORE_READ(driver, subtype) == PTY_TYPE_MASTER;
-}
+#define PTMX (TTYAUX_MAJOR << 20 | 2)
 
 /*
  * use_terminal moves labels between the two ends of a pseudoterminal. What its programs
@@ -399,7 +390,7 @@ static __always_inline int use_terminal(struct act *act, u64 opened, u32 mask)
 	struct tty_file_private *private = BPF_CORE_READ(file, private_data);
 	struct tty_struct *tty = BPF_CORE_READ(private, tty);
 	struct tty_struct *link = BPF_CORE_READ(tty, link);
-	bool master = is_master(BPF_CORE_READ(tty, driver));
+	bool master = BPF_CORE_READ(file, f_inode, i_rdev) == PTMX;
 	struct dentry *dentry = BPF_CORE_READ(master ? link : tty, driver_data);
 	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
 	struct file_id typed, written;

@@ -131,7 +131,8 @@ __noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 op
 				path_row(act->image, act->scratch, act->object, START_PATH));
 		if (!kept)
 			continue;
-		mark_kept(act, act->inode, kept);
+		/* Nothing is carried on: there is no label, and no stack left for it. */
+		add_to_file(act, act->inode, 0, (u64)kept << KEPT_SHIFT);
 		decide_row(act, kept, OP_WRITE, ARGS_NONE);
 	}
 	if (i && act->turns == turns) /* a record is to tell the name that was used */

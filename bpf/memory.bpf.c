@@ -38,8 +38,10 @@ static __always_inline void run_code(struct act *act, struct file *file)
 
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	act->object_kind = OBJECT_PATH;
-	if (process && file_modified(act) != MODIFIED_NO)
+	if (process && file_modified(act) != MODIFIED_NO) {
 		take_back(process);
+		give_again(act, process);
+	}
 }
 
 /*
@@ -112,15 +114,17 @@ static __always_inline void map(struct act *act, struct file *file, bool shared)
 		share_memory(act);
 }
 
-static __always_inline bool on_mmap_file(struct file *file, unsigned long prot, unsigned long flags)
+/* GIVEN may be NULL, which kernels from 7 on let nobody add to. */
+static __always_inline bool on_mmap_file(struct file *given, unsigned long prot,
+					 unsigned long flags)
 {
 	bool shared = flags & MAP_SHARED, refused;
-	u64 mapped = number_of(file);
+	u64 mapped = number_of(given);
+	struct file *file = (void *)mapped;
 	struct act act = {};
 
 	if (!mapped && !shared)
 		return false;
-	file = (void *)mapped; /* 7.x wants to see that a typed pointer is none */
 	if (!begin(&act, &refused))
 		return refused;
 	if (!mapped) {
@@ -193,7 +197,7 @@ static __always_inline void write_into(struct act *act, struct process *other)
 		refuse(act, OP_WRITE, REASON_NO_MEMORY);
 		return;
 	}
-	gave(act, theirs, act->labels);
+	gave(act, theirs, other->id, act->labels);
 	__sync_fetch_and_add(&scope->growth, 1);
 }
 
@@ -240,8 +244,10 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 		reach_into(&act, other, mode);
 	/* Who is traced or written to is not the program that ran any more. */
 	if (other && mode & PTRACE_MODE_ATTACH && !(mode & PTRACE_MODE_NOAUDIT) && !denied(&act) &&
-	    !only_reads())
+	    !only_reads()) {
 		take_back(other);
+		give_again(&act, other);
+	}
 	/* A look at what /proc tells of all processes is nothing to report. */
 	if (mode & PTRACE_MODE_NOAUDIT || !(mode & PTRACE_MODE_ATTACH)) {
 		release(&act);

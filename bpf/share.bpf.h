@@ -97,6 +97,24 @@ static __always_inline void saturate_scope(struct act *act)
 		saturate(act, scope);
 }
 
+/* everything is what a process gains when what it reads cannot be told. */
+static __always_inline u64 everything(struct act *act)
+{
+	struct image *head = image_at(act->image);
+
+	return head ? head->labels & ~head->integrity : ~0ULL;
+}
+
+/* in_group tells whether a process shares memory without a file. */
+static __always_inline bool in_group(struct sharer *sharer)
+{
+	u64 any = 0;
+
+	for (u32 i = 0; i < MAX_SHARED_GROUPS; i++)
+		any |= sharer->groups[i];
+	return any;
+}
+
 /* push_growth notes what carry_on is to carry further. With more than fits, everything
  * that is shared in the scope gains it. */
 static __always_inline void push_growth(struct thread *thread, u64 share, u64 labels)
@@ -122,7 +140,13 @@ struct settling {
 	u64 changed;
 };
 
-static __always_inline bool lists(struct sharer *sharer, u64 share)
+/* own_number is the share of a process alone. */
+static __always_inline u64 own_number(u64 id)
+{
+	return share_number(id, 2, SHARE_GROUP);
+}
+
+static __always_inline bool lists(struct sharer *sharer, u64 id, u64 share)
 {
 	u32 kind = share & 3, many = SHARER_MANY_WRITES;
 
@@ -130,7 +154,7 @@ static __always_inline bool lists(struct sharer *sharer, u64 share)
 		many = SHARER_MANY_WAITS;
 	else if (kind == SHARE_FILE)
 		many |= SHARER_MANY_READS;
-	if (!share || sharer->flags & many)
+	if (!share || sharer->flags & many || share == own_number(id))
 		return true;
 	if (kind == SHARE_CHANNEL) {
 		for (u32 i = 0; i < MAX_SHARED_WAITS; i++)
@@ -200,7 +224,7 @@ static u64 settle_step(void *map, u64 *id, struct sharer *sharer, struct settlin
 	    sharer->generation != s->act->generation)
 		return 0;
 	labels = thread->growing.labels & ~sharer->labels & ~sharer->cleared;
-	if (!labels || !lists(sharer, thread->growing.share))
+	if (!labels || !lists(sharer, *id, thread->growing.share))
 		return 0;
 	__sync_fetch_and_or(&sharer->labels, labels);
 	s->changed = 1;
@@ -223,17 +247,8 @@ static long settle_round(u64 step, struct settling *s)
 	return 0;
 }
 
-/* everything is what a process gains when what it reads cannot be told. */
-static __always_inline u64 everything(struct act *act)
-{
-	struct image *head = image_at(act->image);
-
-	return head ? head->labels & ~head->integrity : ~0ULL;
-}
-
-/* Each sharer gains each label once, so this many rounds are never needed but with
- * sharers beyond counting; then everything shared gains what is left. */
-#define MAX_SETTLE_ROUNDS 4096
+/* More than can be needed: each sharer gains each label once. */
+#define MAX_SETTLE_ROUNDS (1 << 20)
 
 /* carry_on does what the thread's growths say until nothing changes. */
 __noinline int carry_on(struct act *act)
@@ -245,16 +260,14 @@ __noinline int carry_on(struct act *act)
 	if (!act || !thread)
 		return 0;
 	bpf_loop(MAX_SETTLE_ROUNDS, settle_round, &s, 0);
+	scope = scope_at(act->slot);
+	if (!scope)
+		return 0;
 	if (thread->growths_count) {
 		thread->growths_count = 0;
-		saturate_scope(act);
-		thread->growing.share = 0;
-		thread->growing.labels = everything(act);
-		bpf_for_each_map_elem(&sharers, settle_step, &s, 0);
-		thread->growths_count = 0;
+		saturate(act, scope);
 	}
-	scope = scope_at(act->slot);
-	if (scope && s.changed)
+	if (s.changed)
 		__sync_fetch_and_add(&scope->growth, 1);
 	return 0;
 }
@@ -281,65 +294,44 @@ static __always_inline u64 id_where(struct file_id *id)
 	return (u64)id->dev << 32 | id->generation;
 }
 
-/* marking_of prepares to mark what ID names, which counts as STATE without an entry.
- * NULL: there is no memory for it. */
-static __always_inline struct thread *marking_of(struct act *act, struct file_id *id,
-						 struct file_state *state)
+/* add_marked is add_to of the thread's marking, in one place. */
+__noinline u64 add_marked(struct act *act, u64 labels, u64 marks, u32 channel)
 {
-	struct thread *thread = new_thread_state();
+	struct thread *thread = thread_state();
 
-	if (!thread) {
-		saturate_scope(act);
-		return NULL;
-	}
-	thread->marking.key.id = *id;
-	thread->marking.fresh = *state;
-	return thread;
+	return act && thread ? add_to(act, thread, labels, marks, channel) : 0;
 }
 
-/* fresh_file is what a file without an entry counts as when it gets one. */
-static __always_inline struct file_state fresh_file(struct act *act, u64 inode, u64 marks)
+/* add_to_file adds labels and marks to a file, and returns what others gain by that. */
+__noinline u64 add_to_file(struct act *act, u64 inode, u64 labels, u64 marks)
 {
-	struct file_state none = {};
+	struct thread *thread;
 
-	return marks & FILE_CREATED ? none : assumed_state(scope_at(act->slot), (void *)inode);
+	if (!act || !inode || !matters(act, &labels, marks))
+		return 0;
+	thread = new_thread_state();
+	if (!thread) {
+		saturate_scope(act);
+		return 0;
+	}
+	thread->marking.key.id = file_id((void *)inode);
+	if (marks & FILE_CREATED)
+		__builtin_memset(&thread->marking.fresh, 0, sizeof(thread->marking.fresh));
+	else
+		thread->marking.fresh = assumed_state(scope_at(act->slot), (void *)inode);
+	return add_marked(act, labels, marks, false);
 }
 
 /* mark_file adds labels and marks to a file, and carries them on. */
 __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 {
-	struct thread *thread;
-	struct file_state fresh;
-	struct file_id id;
-	u64 gained;
-
-	if (!act || !inode || !matters(act, &labels, marks))
-		return 0;
-	id = file_id((void *)inode);
-	fresh = fresh_file(act, inode, marks);
-	thread = marking_of(act, &id, &fresh);
-	gained = thread ? add_to(act, thread, labels, marks, false) : 0;
-	if (gained)
-		grow(act, id_number(&id, SHARE_FILE), gained);
-	return 0;
-}
-
-/* mark_kept notes what protects a file, and carries nothing on: there may be no stack
- * left for that. */
-__noinline int mark_kept(struct act *act, u64 inode, u32 row)
-{
-	u64 labels = 0, marks = (u64)row << KEPT_SHIFT;
-	struct thread *thread;
-	struct file_state fresh;
+	u64 gained = act ? add_to_file(act, inode, labels, marks) : 0;
 	struct file_id id;
 
-	if (!act || !inode || !matters(act, &labels, marks))
+	if (!gained)
 		return 0;
 	id = file_id((void *)inode);
-	fresh = fresh_file(act, inode, marks);
-	thread = marking_of(act, &id, &fresh);
-	if (thread)
-		add_to(act, thread, labels, marks, false);
+	grow(act, id_number(&id, SHARE_FILE), gained);
 	return 0;
 }
 
@@ -348,37 +340,34 @@ __noinline int mark_kept(struct act *act, u64 inode, u32 row)
 __noinline int mark_channel(struct act *act, u64 ino, u64 where, u64 labels, u64 marks)
 {
 	struct file_id id = { .ino = ino, .dev = where >> 32, .generation = where };
-	struct file_state fresh = {};
 	struct thread *thread;
 	u64 gained;
 
 	if (!act || !matters(act, &labels, marks))
 		return 0;
-	thread = marking_of(act, &id, &fresh);
-	gained = thread ? add_to(act, thread, labels, marks, true) : 0;
+	thread = new_thread_state();
+	if (!thread) {
+		saturate_scope(act);
+		return 0;
+	}
+	thread->marking.key.id = id;
+	__builtin_memset(&thread->marking.fresh, 0, sizeof(thread->marking.fresh));
+	gained = add_marked(act, labels, marks, true);
 	if (gained)
 		grow(act, id_number(&id, SHARE_CHANNEL), gained);
 	return 0;
 }
 
 /* gave tells all who share something with a process that it has gained labels. */
-static __always_inline void gave(struct act *act, struct sharer *sharer, u64 labels)
+static __always_inline void gave(struct act *act, struct sharer *sharer, u64 id, u64 labels)
 {
-	struct settling s = { .act = act };
-	struct image *head = image_at(act->image);
-
-	if (head)
-		labels &= head->labels & ~head->integrity;
-	labels &= ~sharer->labels & ~sharer->cleared;
+	labels &= everything(act) & ~sharer->labels & ~sharer->cleared;
 	if (!labels)
 		return;
-	__sync_fetch_and_or(&sharer->labels, labels);
-	if (!new_thread_state()) {
-		saturate_scope(act);
-		return;
-	}
-	spread(&s, sharer, labels);
-	carry_on(act);
+	if (sharer->writes_count || sharer->flags & SHARER_MANY_WRITES || in_group(sharer))
+		grow(act, own_number(id), labels);
+	else
+		__sync_fetch_and_or(&sharer->labels, labels);
 }
 
 /*
@@ -407,7 +396,7 @@ __noinline int gain(struct act *act, u64 labels)
 	__sync_fetch_and_or(&process->labels, labels);
 	sharer = sharer_of(process);
 	if (sharer)
-		gave(act, sharer, labels);
+		gave(act, sharer, process->id, labels);
 	return 0;
 }
 
@@ -421,6 +410,17 @@ static __always_inline void clear_shared(struct process *process, u64 labels)
 		return;
 	sharer->cleared = process->cleared;
 	__sync_fetch_and_and(&sharer->labels, ~labels);
+}
+
+/* give_again: what its program had cleared was taken back, and is a process's again. */
+static __always_inline void give_again(struct act *act, struct process *process)
+{
+	struct sharer *sharer = sharer_of(process);
+
+	if (!sharer)
+		return;
+	sharer->cleared = process->cleared;
+	gave(act, sharer, process->id, process->labels);
 }
 
 /* full_barrier: an atomic operation that returns something is one; MEMORY is any. */

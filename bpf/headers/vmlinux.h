@@ -319,21 +319,7 @@ struct kern_ipc_perm {
 	int id;
 };
 
-struct tty_driver {
-	short subtype;
-};
-
-/* From 7.x on, or a little before. */
-enum tty_driver_subtype {
-	TTY_DRIVER_SUBTYPE_UNUSED,
-};
-
-struct tty_driver___enumerated {
-	enum tty_driver_subtype subtype;
-};
-
 struct tty_struct {
-	struct tty_driver *driver;
 	struct tty_struct *link;
 	void *driver_data;
 };

@@ -29,7 +29,7 @@ var budgets string
 const (
 	instructionSlack = 1.3
 	stackSlack       = 64
-	maxInstructions  = 150_000
+	maxInstructions  = 100_000
 	maxStack         = 512
 )
 

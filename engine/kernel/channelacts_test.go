@@ -331,8 +331,7 @@ func (s *actorState) reachInto(op string, args []string) error {
 	case "vmwrite":
 		_, err = unix.ProcessVMWritev(pid, local, remote, 0)
 	case "seize":
-		runtime.LockOSThread()
-		err = unix.PtraceSeize(pid)
+		err = seize(pid)
 	case "memfile":
 		_, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
 	case "environ":
@@ -344,6 +343,22 @@ func (s *actorState) reachInto(op string, args []string) error {
 		}
 	}
 	return err
+}
+
+// seize traces a process, and lets it go on: a traced one stops at each signal.
+func seize(pid int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.PtraceSeize(pid); err != nil {
+		return err
+	}
+	if err := unix.PtraceInterrupt(pid); err != nil {
+		return err
+	}
+	if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != nil {
+		return err
+	}
+	return unix.PtraceDetach(pid)
 }
 
 // The tests' program is linked to fixed addresses.

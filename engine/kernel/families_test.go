@@ -90,15 +90,15 @@ func TestFamilies(t *testing.T) {
 		a := b.actor()
 		a.want("ok", "forked", b.secret)
 		b.clean(a, "a fork that shares nothing")
-		a.want("ok", "fork", "read", b.secret)
+		a.want("ok", "run", "/bin/cat", b.secret)
 		b.clean(a, "a child that has run a program")
 		a.want("ok", "mapanonymous")
-		a.want("ok", "fork", "read", b.secret)
+		a.want("ok", "run", "/bin/cat", b.secret)
 		b.clean(a, "a child that has run a program, and no mapping any more")
 		a.want("ok", "forked", b.secret)
 		b.labelled(a, "a fork that shares a mapping")
 		v := b.actor()
-		v.want("ok", "fork", "read", b.secret) // Go starts it by vfork
+		v.want("ok", "run", "/bin/cat", b.secret) // Go starts it by vfork
 		b.clean(v, "before")
 		v.want("ok", "vforked", b.secret)
 		b.labelled(v, "a child with the same memory")

@@ -68,6 +68,13 @@ rule %[1]s:
 			if _, err := strconv.Atoi(pid); err != nil {
 				t.Fatal(pid)
 			}
+			// Without the BPF LSM an exec counts only when all of it has been done, which
+			// is after its caller may go on.
+			for range 200 {
+				if c.do("run", after) == "ok" {
+					break
+				}
+			}
 			c.want("ok", "run", after)
 			c.want("ok", r.how, pid)
 			c.want(r.answer, "run", after)
