@@ -66,33 +66,28 @@ func TestTerminalOutputIsNotInput(t *testing.T) {
 // only there.
 func TestUnfollowedSockets(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
-		for policy, answer := range map[string]string{
-			channelPolicy:                           "EPERM",
-			"rule r:\n  block connect \"10.0.0.1\"": "EPERM",
-			"rule r:\n  block write \"$D/x\"":       "ok",
+		for _, c := range []struct{ name, policy, answer string }{
+			{"labels", channelPolicy, "EPERM"},
+			{"connect", "rule r:\n  block connect \"10.0.0.1\"", "EPERM"},
+			{"write", "rule r:\n  block write \"$D/x\"", "ok"},
 		} {
-			b := newBench(t, tier, policy)
-			a := b.actor()
-			a.want(answer, "socket", strconv.Itoa(unix.AF_PACKET), strconv.Itoa(unix.SOCK_RAW), "0")
-			if answer == "EPERM" {
-				if r := b.record(); r.Reason == "" || r.Clause != -1 {
-					t.Errorf("record %+v", r)
+			t.Run(c.name, func(t *testing.T) {
+				b := newBench(t, tier, c.policy)
+				a := b.actor()
+				a.want(c.answer, "socket", strconv.Itoa(unix.AF_PACKET), strconv.Itoa(unix.SOCK_RAW), "0")
+				if c.answer == "EPERM" {
+					if r := b.record(); r.Reason == "" || r.Clause != -1 {
+						t.Errorf("record %+v", r)
+					}
+					a.want(c.answer, "socket", strconv.Itoa(unix.AF_INET), strconv.Itoa(unix.SOCK_SEQPACKET), strconv.Itoa(unix.IPPROTO_SCTP))
 				}
-				a.want(answer, "socket", strconv.Itoa(unix.AF_INET), strconv.Itoa(unix.SOCK_SEQPACKET), strconv.Itoa(unix.IPPROTO_SCTP))
-			}
-			for _, followed := range [][3]int{
-				{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, {unix.AF_INET, unix.SOCK_STREAM, 0}, {unix.AF_INET6, unix.SOCK_DGRAM, 0},
-				{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, {unix.AF_NETLINK, unix.SOCK_RAW, 0},
-			} {
-				a.want("ok", "socket", strconv.Itoa(followed[0]), strconv.Itoa(followed[1]), strconv.Itoa(followed[2]))
-			}
-			if err := b.k.Remove(b.slot); err != nil {
-				t.Error(err)
-			}
-			_ = b.k.Close()
-			if err := Uninstall("/sys/fs/bpf/actplane-test"); err != nil {
-				t.Error(err)
-			}
+				for _, followed := range [][3]int{
+					{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, {unix.AF_INET, unix.SOCK_STREAM, 0}, {unix.AF_INET6, unix.SOCK_DGRAM, 0},
+					{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, {unix.AF_NETLINK, unix.SOCK_RAW, 0},
+				} {
+					a.want("ok", "socket", strconv.Itoa(followed[0]), strconv.Itoa(followed[1]), strconv.Itoa(followed[2]))
+				}
+			})
 		}
 	})
 }

@@ -5,6 +5,7 @@ package kernel
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,58 @@ func tiers(t *testing.T, test func(t *testing.T, tier Tier)) {
 	t.Run(string(tier), func(t *testing.T) { test(t, tier) })
 }
 
+// shared is the kernel side of all benches, one after the other: to load it, and to detach
+// its hooks, takes most of the time of a test. After a test that failed it is loaded afresh.
+var shared sharedKernel
+
+type sharedKernel struct {
+	k      *Kernel // nil when it is to be loaded
+	config Config
+}
+
+func (s *sharedKernel) open(t *testing.T, tier Tier) *Kernel {
+	t.Helper()
+	if s.config.PinDir == "" {
+		s.config.PinDir = "/sys/fs/bpf/actplane-test"
+		s.config.Linger = time.Hour
+		runDir, err := os.MkdirTemp("", "actplane-test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.config.RunDir = runDir
+	}
+	if s.k == nil {
+		k, err := openTier(s.config, tier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.k = k
+	}
+	return s.k
+}
+
+// giveBack takes the kernel side, or what has taken over from it, for the next test.
+func (s *sharedKernel) giveBack(t *testing.T, k *Kernel) {
+	t.Helper()
+	s.k = k
+	k.config = s.config
+	if t.Failed() {
+		if err := s.remove(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// remove leaves nothing in the kernel.
+func (s *sharedKernel) remove() error {
+	if s.k == nil {
+		return nil
+	}
+	err := errors.Join(s.k.Close(), Uninstall(s.config.PinDir))
+	s.k = nil
+	return err
+}
+
 // newBench makes a scope under rules, newBenchOf under a policy file.
 func newBench(t *testing.T, tier Tier, text string) *bench {
 	t.Helper()
@@ -61,10 +114,7 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := openTier(Config{PinDir: "/sys/fs/bpf/actplane-test", RunDir: t.TempDir()}, tier)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := shared.open(t, tier)
 	b := &bench{t: t, k: k, dir: dir, policy: compiled, records: make(chan Record, 1000)}
 	b.readRecords()
 	b.cgroup = filepath.Join("/sys/fs/cgroup", "actplane-test-"+filepath.Base(dir))
@@ -74,6 +124,12 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 	b.slot, err = k.Install(Spec{Cgroup: b.cgroup, HostRoot: true, Image: compiled.Image})
 	if err != nil {
 		t.Fatal(err)
+	}
+	k.mu.Lock()
+	err = k.detachUnneeded() // what lingers of the test before must not help
+	k.mu.Unlock()
+	if err != nil {
+		t.Error(err)
 	}
 	t.Cleanup(func() {
 		for t.Failed() {
@@ -92,10 +148,7 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 			t.Log(problem)
 		}
 		b.stopRecords()
-		_ = b.k.Close()
-		if err := Uninstall("/sys/fs/bpf/actplane-test"); err != nil {
-			t.Error(err)
-		}
+		shared.giveBack(t, b.k)
 		_ = os.Remove(b.cgroup)
 	})
 	if err := k.SelfTest(context.Background(), b.slot, b.cgroup); err != nil {

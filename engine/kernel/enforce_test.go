@@ -372,6 +372,7 @@ rule safe:
 		f := b.file("f")
 		a := b.actor()
 		a.want("EPERM", "read", f)
+		b.k.config.Linger = 0
 		next, err := Open(b.k.config)
 		if err != nil {
 			t.Fatal(err)

@@ -196,6 +196,8 @@ func (k *Kernel) load() error {
 	if err := k.makePinDir(); err != nil {
 		return err
 	}
+	delete(k.spec.Maps, ".bss") // variables that only make clang describe types
+	k.spec.Variables = nil
 	for _, m := range k.spec.Maps {
 		m.Pinning = ebpf.PinByName
 		if strings.HasPrefix(m.Name, ".") {

@@ -26,7 +26,13 @@ func TestMain(m *testing.M) {
 	case "racer":
 		err = execWhileChanging(os.Args[2:])
 	default:
-		os.Exit(m.Run())
+		status := m.Run()
+		if err := shared.remove(); err != nil {
+			fmt.Println("remove the kernel side of the tests:", err)
+			status = 1
+		}
+		_ = os.RemoveAll(shared.config.RunDir)
+		os.Exit(status)
 	}
 	if err != nil {
 		fmt.Println(outcome(err))
