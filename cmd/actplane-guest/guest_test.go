@@ -215,10 +215,11 @@ func TestHookNeverFails(t *testing.T) {
 	}{
 		{"/nonexistent/s", toolEvent, []string{"--agent", "claude"}, ""},
 		{path, "garbage", []string{"--agent", "claude"}, "read hook event"},
-		{path, toolEvent, []string{"--agent", "nope"}, "--agent is one of: claude"},
-		{path, toolEvent, nil, "--agent is one of: claude"},
-		{path, toolEvent, []string{"--nope"}, "--agent is one of: claude"},
-		{path, toolEvent, []string{"--help"}, "--agent is one of: claude"},
+		{path, toolEvent, []string{"--agent", "nope"}, "--agent is one of: auto, claude, cline,"},
+		{path, toolEvent, nil, "--agent is one of: auto, claude, cline,"},
+		{path, toolEvent, []string{"--nope"}, "--agent is one of: auto, claude, cline,"},
+		{path, `{"x":1}`, []string{"--agent", "auto"}, "no known agent"},
+		{path, toolEvent, []string{"--help"}, "--agent is one of: auto, claude, cline,"},
 	}
 	for _, test := range tests {
 		code, out, errOut := run(t, test.socket, test.in, append([]string{"hook"}, test.args...)...)
