@@ -108,10 +108,18 @@ func socketType(name string) int {
 	return map[string]int{"stream": unix.SOCK_STREAM, "dgram": unix.SOCK_DGRAM, "seqpacket": unix.SOCK_SEQPACKET}[name]
 }
 
-// address reads "KIND ADDRESS", where KIND is tcp, udp, mptcp, stream, dgram or seqpacket.
+const forExperiments = 253 // an IP protocol, RFC 3692
+
+// address reads "KIND ADDRESS", where KIND is tcp, udp, mptcp, raw (with a port that means
+// nothing), netlink (a number), stream, dgram or seqpacket.
 func address(kind, text string) (family, typ, protocol int, to unix.Sockaddr, err error) {
 	if typ := socketType(kind); typ != 0 {
 		return unix.AF_UNIX, typ, 0, &unix.SockaddrUnix{Name: text}, nil
+	}
+	if kind == "netlink" {
+		number, err := strconv.Atoi(text)
+		return unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_USERSOCK,
+			&unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: uint32(number)}, err
 	}
 	at, err := netip.ParseAddrPort(text)
 	if err != nil {
@@ -123,6 +131,8 @@ func address(kind, text string) (family, typ, protocol int, to unix.Sockaddr, er
 		typ = unix.SOCK_DGRAM
 	case "mptcp":
 		protocol = unix.IPPROTO_MPTCP
+	case "raw":
+		typ, protocol = unix.SOCK_RAW, forExperiments
 	}
 	if at.Addr().Is4() {
 		return unix.AF_INET, typ, protocol, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}, nil
@@ -156,7 +166,7 @@ func (s *actorState) socketStep(op string, args []string) error {
 	}
 	switch op {
 	case "serve":
-		if err = unix.Bind(fd, to); err == nil && typ != unix.SOCK_DGRAM {
+		if err = unix.Bind(fd, to); err == nil && typ != unix.SOCK_DGRAM && typ != unix.SOCK_RAW {
 			err = unix.Listen(fd, 8)
 		}
 	case "reach":

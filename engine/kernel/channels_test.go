@@ -195,6 +195,48 @@ func TestFastOpen(t *testing.T) {
 	})
 }
 
+// A raw socket can send to every other one, and sees what is sent to anybody.
+func TestRawSockets(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newChannelBench(t, tier)
+		port, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to, other, named := b.actor(), b.actor(), b.actor(), b.actor()
+		to.want("ok", "serve", "s", "raw", "127.0.0.1:0")
+		named.want("ok", "serve", "s", "udp", "127.0.0.1:"+port)
+		from.want("ok", "sendat", "s", "raw", "127.0.0.1:0")
+		to.want("ok", "get", "s")
+		b.clean(to, "from a clean sender")
+		from.want("ok", "read", b.secret)
+		from.want("ok", "sendat", "u", "udp", "127.0.0.1:"+port)
+		from.want("ok", "sendat", "s", "raw", "127.0.0.1:0")
+		b.clean(to, "before it has read")
+		to.want("ok", "get", "s")
+		b.labelled(to, "raw")
+		named.want("ok", "get", "s")
+		b.labelled(named, "what a raw socket may have sent")
+		b.clean(other, "who has no socket")
+	})
+}
+
+// Programs that talk over netlink are not followed: who carries a label may not.
+func TestNetlink(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newChannelBench(t, tier)
+		const number = "4242"
+		from, to := b.actor(), b.actor()
+		to.want("ok", "serve", "s", "netlink", number)
+		from.want("ok", "sendat", "s", "netlink", number)
+		to.want("ok", "get", "s")
+		b.clean(to, "from a clean sender")
+		from.want("ok", "read", b.secret)
+		from.want("EPERM", "sendat", "s", "netlink", number)
+		from.want("ECONNREFUSED", "sendat", "s", "netlink", "0") // the kernel, that does not listen there
+	})
+}
+
 // What is outside of the scope is not marked: a secret that goes to a resolver does not
 // come back with its next answer to somebody else.
 func TestOutsideEndpoints(t *testing.T) {

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"os"
 	"strconv"
 	"testing"
 )
@@ -161,6 +162,11 @@ func TestReachingInto(t *testing.T) {
 			b.labelled(target, step+", later")
 		}
 		b.clean(other, "reaching into others")
+		for step, answer := range map[string]string{
+			"vmread": "EPERM", "vmwrite": "EPERM", "getfd": "EPERM", "memfile": "EACCES", "seize": "EPERM",
+		} {
+			other.want(answer, step, strconv.Itoa(os.Getpid())) // outside
+		}
 	})
 }
 
