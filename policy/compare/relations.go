@@ -4,6 +4,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/actplane/actplane/policy/dfa"
@@ -69,16 +70,23 @@ func (c *comparison) labelSigns(side int) []string {
 	return out
 }
 
-// fact is at which places a gate or a lineage comes about, and goes.
+// fact is by which events a gate, a lineage or a label comes about, and goes.
 type fact struct {
-	atom       int
-	comes      map[string]bool
-	goes       map[string]bool
-	exit, kind int
+	atom  int
+	kind  atomKind
+	exit  int // of a gate: the status that its program must end with, -1 for none
+	comes occasions
+	goes  occasions
 }
 
-// constrain finds which facts imply which others, and notes that the one does not hold
-// without the other: as a predicate that never matches.
+// occasions are events by where they happen: the tokens that their programs must have, at
+// each a list for each event.
+type occasions map[string][][]string
+
+func (o occasions) add(at string, args []string) { o[at] = append(o[at], args) }
+
+// constrain finds which facts imply which others, or one of several, and notes that the
+// one does not hold without these: as a predicate that never matches.
 func (c *comparison) constrain() {
 	if !c.complete {
 		return
@@ -90,23 +98,73 @@ func (c *comparison) constrain() {
 		facts = append(facts, c.labelFacts(side)...)
 	}
 	for _, x := range facts {
+		var parts []*fact
+		whole := false
 		for _, y := range facts {
 			if !c.work.spend(4 + len(x.comes)) {
 				return
 			}
-			if x.atom != y.atom && x.kind == y.kind && x.exit == y.exit && len(x.comes) > 0 && covered(x.comes, y.comes) && covered(y.goes, x.goes) {
-				p := predicate{tokens: -1, literals: []literal{{x.atom, true}, {y.atom, false}}}
-				slices.SortFunc(p.literals, compareLiterals)
-				c.never = append(c.never, p)
+			if x.atom == y.atom || !c.outlasts(y, x) {
+				continue
 			}
+			if parts = append(parts, y); c.covered(x.comes, y.comes) {
+				c.exclude(x, y)
+				whole = true
+			}
+		}
+		if some := c.cover(x, parts); !whole && some != nil {
+			c.exclude(x, some...)
 		}
 	}
 }
 
-func covered(some, all map[string]bool) bool {
-	for key := range some {
-		if !all[key] {
-			return false
+// exclude notes that a fact does not hold without one of some others.
+func (c *comparison) exclude(x *fact, others ...*fact) {
+	p := predicate{tokens: -1, literals: []literal{{x.atom, true}}}
+	for _, y := range others {
+		p.literals = append(p.literals, literal{y.atom, false})
+	}
+	slices.SortFunc(p.literals, compareLiterals)
+	c.never = append(c.never, p)
+}
+
+// outlasts tells whether one fact, brought about by an event that brings another one about
+// as well, holds for at least as long as that. Programs that are tampered with after they
+// have opened a gate are left out.
+func (c *comparison) outlasts(y, x *fact) bool {
+	if x.kind != y.kind && (x.kind != lineageAtom || y.kind != gateAtom) { // what ran in the lineage has run
+		return false
+	}
+	return (y.exit < 0 || x.exit == y.exit) && len(x.comes) > 0 && c.covered(y.goes, x.goes)
+}
+
+// cover picks some of several facts, so that each event which brings x about brings about
+// one of them; nil if there is none for one of the events.
+func (c *comparison) cover(x *fact, parts []*fact) (some []*fact) {
+	open := maps.Clone(x.comes)
+	for _, y := range parts {
+		before := len(open)
+		maps.DeleteFunc(open, func(at string, list [][]string) bool { return c.covered(occasions{at: list}, y.comes) })
+		if len(open) < before {
+			some = append(some, y)
+		}
+		if !c.work.spend(4 + before) {
+			return nil
+		}
+	}
+	if len(open) > 0 {
+		return nil
+	}
+	return some
+}
+
+// covered tells whether each of some events is one of the others as well.
+func (c *comparison) covered(some, all occasions) bool {
+	for at, list := range some {
+		for _, args := range list {
+			if !slices.ContainsFunc(all[at], func(less []string) bool { return c.tokens.implies(args, less) }) {
+				return false
+			}
 		}
 	}
 	return true
@@ -115,10 +173,10 @@ func covered(some, all map[string]bool) bool {
 // lineageFacts are the lineages of one policy: they never go.
 func (c *comparison) lineageFacts(side int) (out []*fact) {
 	for l, atom := range c.atoms.lineages[side] {
-		f := &fact{atom: atom, comes: map[string]bool{}, kind: int(lineageAtom)}
+		f := &fact{atom: atom, comes: occasions{}, kind: lineageAtom, exit: -1}
 		c.each(side, dfa.Path, func(at string, r *dfa.Row) {
 			if r.Lineage>>l&1 == 1 {
-				f.comes[at] = true
+				f.comes.add(happens(ir.Exec, at), nil)
 			}
 		})
 		out = append(out, f)
@@ -133,14 +191,14 @@ func (c *comparison) labelFacts(side int) (out []*fact) {
 		if p.Labels[l].Integrity || slices.ContainsFunc(p.Transforms, func(t ir.Transform) bool { return t.Label == l }) || c.atoms.list[atom].at[1-side] >= 0 {
 			continue
 		}
-		f := &fact{atom: atom, comes: map[string]bool{}, kind: int(labelAtom)}
+		f := &fact{atom: atom, comes: occasions{}, kind: labelAtom, exit: -1}
 		for kind := range c.walks {
 			c.each(side, dfa.Start(kind), func(at string, r *dfa.Row) {
 				if r.Sources>>l&1 == 1 {
-					f.comes["source "+at] = true
+					f.comes.add("source "+at, nil)
 				}
 				if r.ExecSources>>l&1 == 1 {
-					f.comes["exec "+at] = true
+					f.comes.add("exec "+at, nil)
 				}
 			})
 		}
@@ -153,17 +211,13 @@ func (c *comparison) labelFacts(side int) (out []*fact) {
 func (c *comparison) gateFacts(side int) (out []*fact) {
 	for g, atom := range c.atoms.gates[side] {
 		gate := &c.sides[side].Program.Gates[g]
-		f := &fact{atom: atom, comes: map[string]bool{}, goes: map[string]bool{}, exit: gate.Exit, kind: int(gateAtom)}
+		f := &fact{atom: atom, comes: occasions{}, goes: occasions{}, exit: gate.Exit, kind: gateAtom}
 		for _, kind := range []dfa.Start{dfa.Path, dfa.Name} {
 			c.each(side, kind, func(at string, r *dfa.Row) {
 				for op, refs := range r.Gates {
 					for _, ref := range refs {
-						switch key := fmt.Sprintf("%d %s", op, at); {
-						case ref.Gate != g:
-						case ref.Arm:
-							f.comes[key+fmt.Sprintf(" %q", gate.After.Args)] = true
-						default:
-							f.goes[key+c.staleArgs(side, gate, ref)] = true
+						if ref.Gate == g {
+							f.reached(gate, ir.Op(op), at, ref.Arm, c.tokens.last[side][ref.Arg])
 						}
 					}
 				}
@@ -174,23 +228,21 @@ func (c *comparison) gateFacts(side int) (out []*fact) {
 	return out
 }
 
-// staleArgs are the arguments with which a program makes a gate stale; where there are
-// several possibilities they are like no others.
-func (c *comparison) staleArgs(side int, g *ir.Gate, ref dfa.GateRef) string {
-	var args [][]string
-	for _, e := range g.Since {
-		if len(e.Args) > 0 {
-			args = append(args, e.Args)
-		}
+// reached notes an event of a gate.
+func (f *fact) reached(g *ir.Gate, op ir.Op, at string, arms bool, args []string) {
+	if arms {
+		f.comes.add(happens(op, at), args)
+		return
 	}
-	switch {
-	case ref.Arg < 0:
-		return " []"
-	case len(args) == 1:
-		return fmt.Sprintf(" %q", args[0])
+	f.goes.add(happens(op, at), args)
+	// No name goes away without being written. If removing a file armed the gate, then
+	// by the write, and so before the name goes.
+	if op == ir.Write && g.After.Op == ir.Exec {
+		f.goes.add(happens(ir.Unlink, at), nil)
 	}
-	return fmt.Sprintf(" %d:%d", side, ref.Arg)
 }
+
+func happens(op ir.Op, at string) string { return fmt.Sprintf("%d %s", op, at) }
 
 // each calls f for the rows of all places of a kind.
 func (c *comparison) each(side int, kind dfa.Start, f func(at string, r *dfa.Row)) {
@@ -218,7 +270,7 @@ func (c *comparison) about(lists ...[]predicate) (out []predicate) {
 		}
 	}
 	for _, p := range c.never {
-		if atoms[p.literals[0].atom] && atoms[p.literals[1].atom] {
+		if !slices.ContainsFunc(p.literals, func(l literal) bool { return !atoms[l.atom] }) {
 			out = append(out, p)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/actplane/actplane/policy/pattern"
 )
 
-// sequences are the argv tokens of the clauses of both policies: each distinct sequence
+// sequences are the argv tokens of the clauses and gates of both policies: each distinct sequence
 // has a number, and each distinct glob. words are arguments, one for each set of globs
 // that some argument matches all of, and no other.
 type sequences struct {
@@ -20,7 +20,8 @@ type sequences struct {
 	number map[string]int
 	globs  map[string]int
 	words  []argument
-	byGlob [][]int // words by glob
+	byGlob [][]int             // words by glob
+	last   [2]map[int][]string // by the position of its last token: a sequence of each policy
 	work   *budget
 	// narrow: there are more words than can be tried, so that of those that a sequence
 	// goes on with only a few are, those first that match least.
@@ -60,14 +61,10 @@ func (s *sequences) find(sides [2]Policy, limit int, work *budget) (complete boo
 	var at [2]map[int]int // the glob of each position
 	for side, p := range sides {
 		at[side] = map[int]int{}
-		for i := range p.Image.Clauses {
-			x := &p.Image.Clauses[i]
-			args := p.Program.Clauses[x.Clause].Args
-			if len(args) == 0 {
-				continue
-			}
-			for j, glob := range s.list[s.sequence(args)] {
-				at[side][x.Arg-len(args)+1+j] = glob
+		s.last[side], _ = dfa.ArgSequences(p.Program) // of a program that was compiled
+		for end, args := range s.last[side] {
+			for i, glob := range s.list[s.sequence(args)] {
+				at[side][end-len(args)+1+i] = glob
 			}
 		}
 	}
@@ -138,6 +135,29 @@ func (s *sequences) plain() {
 			s.add(word)
 		}
 	}
+}
+
+// implies tells whether all arguments that have some tokens have others, too. False is
+// also the answer where not all words are known.
+func (s *sequences) implies(more, less []string) bool {
+	for _, token := range less {
+		i := slices.IndexFunc(more, func(x string) bool { return x == token || s.narrower(x, token) })
+		if i < 0 {
+			return false
+		}
+		more = more[i+1:]
+	}
+	return true
+}
+
+// narrower tells whether all words that a glob matches another matches as well.
+func (s *sequences) narrower(glob, than string) bool {
+	i, ok := s.globs[glob]
+	j, known := s.globs[than]
+	if !ok || !known || s.narrow || !s.work.spend(len(s.byGlob[i])) {
+		return false
+	}
+	return !slices.ContainsFunc(s.byGlob[i], func(word int) bool { return !s.words[word].globs[j] })
 }
 
 // arguments is one argv that has some sequences and as little else as can be.

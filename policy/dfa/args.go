@@ -32,9 +32,22 @@ func (a *args) key(seq []string) string {
 	return string(k)
 }
 
-func assignArgs(p *ir.Program) (*args, error) {
-	a := &args{number: map[string]uint64{}, last: map[string]int{}}
-	var all [][]string
+// ArgSequences returns the token sequences of a program's clauses and gates by the
+// position of their last token, as Clause.Arg and GateRef.Arg name it.
+func ArgSequences(p *ir.Program) (map[int][]string, error) {
+	a, err := assignArgs(p)
+	if err != nil {
+		return nil, err
+	}
+	out := map[int][]string{}
+	for _, seq := range sequences(p) {
+		out[a.position(seq)] = seq
+	}
+	return out, nil
+}
+
+// sequences are all token sequences of a program.
+func sequences(p *ir.Program) (all [][]string) {
 	collect := func(seq []string) {
 		if len(seq) > 0 {
 			all = append(all, seq)
@@ -49,6 +62,12 @@ func assignArgs(p *ir.Program) (*args, error) {
 			collect(e.Args)
 		}
 	}
+	return all
+}
+
+func assignArgs(p *ir.Program) (*args, error) {
+	a := &args{number: map[string]uint64{}, last: map[string]int{}}
+	all := sequences(p)
 	slices.SortStableFunc(all, func(x, y []string) int { return len(y) - len(x) })
 	for _, seq := range all {
 		if a.has(a.key(seq)) {
