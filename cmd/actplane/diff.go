@@ -20,9 +20,10 @@ func diffCommand() *cli.Command {
 		Name:      "diff",
 		Usage:     "show what two policies decide differently, with examples",
 		ArgsUsage: "OLD NEW",
-		Description: "Shows what NEW allows that OLD does not, and the reverse, each with an example and with what\n" +
-			"decides it under either policy. It compares what they mean, not their texts: all paths, programs,\n" +
-			"arguments and addresses, on the automata of both. A file that is called - is standard input:\n\n" +
+		Description: "Shows what NEW allows that OLD does not, the reverse, and where only the agent is told something\n" +
+			"else, each with an example and with what decides it under either policy. It compares what they\n" +
+			"mean, not their texts: all paths, programs, arguments and addresses, on the automata of both. A file\n" +
+			"that is called - is standard input:\n\n" +
 			"   git show main:actplane.yaml | actplane diff - actplane.yaml\n\n" +
 			"The exit status is that of diff: 0 when both mean the same, 1 when they differ, 2 when that could\n" +
 			"not be found out: a wrong command line, a file that cannot be read or has errors, or policies too\n" +
@@ -92,6 +93,7 @@ func (p *page) differences(names [2]string, r *compare.Result) {
 		compare.Allows:    names[1] + " allows what " + names[0] + " does not",
 		compare.Denies:    names[1] + " denies what " + names[0] + " does not",
 		compare.Otherwise: "Both allow it or both deny it, in another way",
+		compare.Told:      "Both decide the same, and the agent is told otherwise",
 	} {
 		first := true
 		for i := range r.Differences {
@@ -112,7 +114,7 @@ func (p *page) differences(names [2]string, r *compare.Result) {
 
 // summary says how much there is of each kind.
 func summary(names [2]string, r *compare.Result) (out []string) {
-	var n [3]int
+	var n [compare.Told + 1]int
 	for _, d := range r.Differences {
 		n[d.Direction]++
 	}
@@ -124,6 +126,7 @@ func summary(names [2]string, r *compare.Result) (out []string) {
 	add(n[compare.Allows], "%d allowed now")
 	add(n[compare.Denies], "%d denied now")
 	add(n[compare.Otherwise], "%d decided in another way")
+	add(n[compare.Told], "%d told otherwise")
 	if k := len(r.Labels); k > 0 {
 		out = append(out, count(k, "change")+" of who has a label")
 	}
@@ -165,7 +168,11 @@ func (p *page) difference(names [2]string, d *compare.Difference) {
 	}
 	width := max(len([]rune(clean(names[0]))), len([]rune(clean(names[1]))))
 	for side, decision := range []*model.Decision{&d.Old, &d.New} {
-		p.hanging(fmt.Sprintf("      %-*s  ", width, clean(names[side])), "%s", decisionText(decision))
+		text := decisionText(decision)
+		if d.Direction == compare.Told {
+			text = toldText(decision)
+		}
+		p.hanging(fmt.Sprintf("      %-*s  ", width, clean(names[side])), "%s", text)
 	}
 }
 
@@ -196,6 +203,18 @@ func decisionText(d *model.Decision) string {
 		verdict += " by rule " + d.Rule
 	}
 	return fmt.Sprintf("%s, line %s: %s", verdict, lineOfPosition(position), text)
+}
+
+// toldText is a verdict with what the agent is told of it.
+func toldText(d *model.Decision) string {
+	_, position := statement(d)
+	switch {
+	case d.Rule == "":
+		return decisionText(d)
+	case d.Because == "":
+		return fmt.Sprintf("%s by rule %s, line %s, without a reason", verdictOf(d), d.Rule, lineOfPosition(position))
+	}
+	return fmt.Sprintf("%s by rule %s, line %s: %q", verdictOf(d), d.Rule, lineOfPosition(position), d.Because)
 }
 
 func verdictOf(d *model.Decision) string {
@@ -247,7 +266,7 @@ type differenceReport struct {
 }
 
 type differenceLine struct {
-	Direction  string       `json:"direction"` // allows, denies or otherwise
+	Direction  string       `json:"direction"` // allows, denies, otherwise or told
 	Operations []string     `json:"operations"`
 	Trace      []string     `json:"trace"`
 	Supposed   []string     `json:"supposed"`
@@ -280,7 +299,7 @@ func newDifferenceReport(names [2]string, r *compare.Result) *differenceReport {
 	for i := range r.Differences {
 		d := &r.Differences[i]
 		line := differenceLine{
-			Direction: [...]string{"allows", "denies", "otherwise"}[d.Direction], Operations: []string{},
+			Direction: [...]string{"allows", "denies", "otherwise", "told"}[d.Direction], Operations: []string{},
 			Trace: d.Trace, Supposed: append([]string{}, d.Supposed...), Note: d.Note, Old: newDecisionLine(&d.Old), New: newDecisionLine(&d.New),
 		}
 		for _, op := range d.Ops {

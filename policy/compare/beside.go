@@ -9,6 +9,7 @@ import (
 
 	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
 )
 
 // beside says what differs and is no decision: what the agent is told, and what the
@@ -18,7 +19,7 @@ func (c *comparison) beside() (out []string) {
 	for i := range before.Rules {
 		r := &before.Rules[i]
 		j := slices.IndexFunc(after.Rules, func(x ir.Rule) bool { return x.Name == r.Name && x.Layer == r.Layer })
-		if j >= 0 && after.Rules[j].Because != r.Because {
+		if j >= 0 && after.Rules[j].Because != r.Because && !c.retold(r.Name) {
 			out = append(out, fmt.Sprintf("The reason of rule %s: %s, and now %s.", r.Name, reason(r.Because), reason(after.Rules[j].Because)))
 		}
 	}
@@ -37,29 +38,86 @@ func (c *comparison) beside() (out []string) {
 	return append(out, c.protected()...)
 }
 
-// protected says where clauses stand in for `protect`, or the reverse: what is decided
-// about a path is the same then, and files have several.
+// protected says what one policy's `protect` keeps under whatever name it has, and the
+// other's does not: what is decided about its path can be the same then, by clauses, and
+// files have several. What is told among the differences already is left out.
 func (c *comparison) protected() (out []string) {
-	var told [2]bool
+	var first [2]string
+	var others [2]map[int]bool
 	for _, p := range c.walks[dfa.Path].places {
-		if !c.work.spend(16) {
-			return out
-		}
-		var is [2]bool
-		for side := range is {
-			is[side] = slices.ContainsFunc(rowsOf(c.sides[side].Image, p.rows[side]), func(r *dfa.Row) bool { return len(r.Protects) > 0 })
-		}
-		if is[0] == is[1] || told[0] && is[0] || told[1] && is[1] || !c.problem(&question{op: ir.Write, place: p}).same() {
+		if p.kind != model.Ordinary {
 			continue
 		}
-		words := "is, and was not"
-		if is[0] {
-			words = "was, and now is not"
+		kept := &problem{c.keeps(0, &p), c.keeps(1, &p)}
+		if !c.work.spend(kept[0].size() + kept[1].size()) {
+			return out
 		}
-		told[0], told[1] = told[0] || is[0], told[1] || is[1]
-		out = append(out, fmt.Sprintf("What `protect` keeps under whatever name it has, hard links from before too, and clauses only under the names in them: %s %s.", p.object(false), words))
+		if kept.same() {
+			continue
+		}
+		for side := range kept {
+			for _, x := range kept[side].clauses {
+				if others[side][x.order] || c.shownProtect(side, x.order) {
+					continue
+				}
+				for _, a := range c.stricter(unlifted{predicate: x}, &kept[side], &kept[1-side]) {
+					if len(others[side]) == 0 {
+						others[side] = map[int]bool{}
+						first[side] = c.keptWhere(&p, a)
+					}
+					others[side][x.order] = true
+				}
+			}
+		}
+	}
+	for side, when := range []string{"before, and now", "now, and before"} {
+		if n := len(others[side]); n > 0 {
+			text := fmt.Sprintf("Kept by `protect` %s at most by clauses (`protect` keeps a file under all its names, hard links from before too, and a clause only under the names in it): %s", when, first[side])
+			if n > 1 {
+				text += fmt.Sprintf(", and what %d more entries of the list name", n-1)
+			}
+			out = append(out, text+".")
+		}
 	}
 	return out
+}
+
+// keeps are the protected patterns alone that name a place, numbered as the program does.
+func (c *comparison) keeps(side int, p *place) (v verdicts) {
+	img := c.sides[side].Image
+	for _, r := range rowsOf(img, p.rows[side]) {
+		for _, i := range r.Protects {
+			x := &img.Protects[i]
+			kept := &dfa.Clause{Clause: -1, Effect: ir.Block, All: x.All, None: x.None, Arg: -1, Target: -1}
+			if y, ok := c.predicate(side, kept, &question{op: ir.Write, place: *p}, 0, 0); ok {
+				y.order = x.Protect
+				v.clauses = append(v.clauses, y)
+			}
+		}
+	}
+	return v
+}
+
+// shownProtect tells whether a difference shows that a policy keeps a file by one of its
+// protected patterns, which the other one does not keep.
+func (c *comparison) shownProtect(side, protect int) bool {
+	x := &c.sides[side].Program.Protects[protect]
+	return slices.ContainsFunc(c.findings, func(f *finding) bool {
+		by, other := &f.Old, &f.New
+		if side == 1 {
+			by, other = other, by
+		}
+		return by.Protect != nil && by.Protect.Pos == x.Pos && by.Protect.Text == x.Text && !other.Denied()
+	})
+}
+
+// keptWhere names a place, and the state in which it is kept.
+func (c *comparison) keptWhere(p *place, a answer) string {
+	where := p.object(false)
+	if state := c.supposed(&finding{question: question{op: ir.Write, place: *p}, answer: a}); len(state) > 0 {
+		where += ", where " + strings.Join(state, " and ")
+	}
+	return where
 }
 
 func reason(text string) string {

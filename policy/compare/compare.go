@@ -54,6 +54,7 @@ const (
 	Allows    Direction = iota // what was denied
 	Denies                     // what was allowed
 	Otherwise                  // denies or allows it as before, in another way
+	Told                       // decides it as before, and tells the agent otherwise: another rule or reason
 )
 
 // Difference is a pair of decisions that are not the same, with an example. An example
@@ -90,6 +91,7 @@ const (
 // comparison is the state of the work.
 type comparison struct {
 	sides     [2]Policy
+	says      [2][]string // what the agent is told, by rule
 	atoms     *atoms
 	tokens    *sequences
 	walks     [dfa.Host + 1]*walker
@@ -101,6 +103,7 @@ type comparison struct {
 	solved    map[string][]solution // of problems, by their key
 	findings  []*finding
 	byDecider map[string]*finding
+	before    map[string]bool      // what is told in place of what both policies have
 	seen      map[statementOf]bool // of which the other policy allows something
 	missed    map[string]bool
 }
@@ -123,7 +126,12 @@ func within(before, after Policy, search, show int) *Result {
 		work:  work,
 		sides: [2]Policy{before, after}, atoms: newAtoms([2]*ir.Program{before.Program, after.Program}),
 		tokens: newSequences(work), workspace: after.Program.Workspace,
-		solved: map[string][]solution{}, byDecider: map[string]*finding{}, seen: map[statementOf]bool{}, missed: map[string]bool{},
+		solved: map[string][]solution{}, byDecider: map[string]*finding{}, before: map[string]bool{}, seen: map[statementOf]bool{}, missed: map[string]bool{},
+	}
+	for side, p := range c.sides {
+		for i := range p.Program.Rules {
+			c.says[side] = append(c.says[side], saysRule(&p.Program.Rules[i]))
+		}
 	}
 	c.walk()
 	c.arguments()
@@ -171,6 +179,7 @@ func (c *comparison) search() *Result {
 		stage(op.String(), func() { c.operation(op) })
 	}
 	stage("labels", func() { out.Labels = c.labels() })
+	stage("what the agent is told", c.reasons)
 	stage("protect", func() { out.Beside = c.beside() })
 	if len(left) > 0 {
 		c.missed["It would take too long to compare all, and was given up: of "+strings.Join(left, ", ")+" not all was looked at."] = true

@@ -22,7 +22,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func text(r *compare.Result) string {
 	var b strings.Builder
 	for _, d := range r.Differences {
-		fmt.Fprintf(&b, "%s %v: %s, and now %s\n", [...]string{"allows", "denies", "otherwise"}[d.Direction], d.Ops, d.Old, d.New)
+		fmt.Fprintf(&b, "%s %v: %s, and now %s\n", [...]string{"allows", "denies", "otherwise", "told"}[d.Direction], d.Ops, d.Old, d.New)
+		if d.Direction == compare.Told {
+			fmt.Fprintf(&b, "  %q, and now %q\n", d.Old.Because, d.New.Because)
+		}
 		for _, step := range d.Trace {
 			fmt.Fprintf(&b, "  %s\n", step)
 		}
@@ -70,14 +73,14 @@ func TestCompare(t *testing.T) {
 				t.Errorf("a policy differs from itself: %s", same)
 			}
 			there, back := compare.Compare(old, changed), compare.Compare(changed, old)
-			if a, b := directions(there), directions(back); a[0] != b[1] || a[1] != b[0] || a[2] != b[2] {
-				t.Errorf("allowed, denied, otherwise: %v, and the other way round %v", a, b)
+			if a, b := directions(there), directions(back); a[0] != b[1] || a[1] != b[0] || a[2] != b[2] || a[3] != b[3] {
+				t.Errorf("allowed, denied, otherwise, told otherwise: %v, and the other way round %v", a, b)
 			}
 		})
 	}
 }
 
-func directions(r *compare.Result) (n [3]int) {
+func directions(r *compare.Result) (n [4]int) {
 	for _, d := range r.Differences {
 		n[d.Direction]++
 	}

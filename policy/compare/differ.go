@@ -46,9 +46,15 @@ func (c *comparison) askOnce(q *question) {
 	if !q.plain() {
 		key += "roundabout"
 	}
+	c.note(q, key, func() []answer { return c.differ(p, !q.plain()) })
+}
+
+// note notes the findings of a question, those that are known of the same problem or else
+// those that are found for it.
+func (c *comparison) note(q *question, key string, find func() []answer) {
 	known, ok := c.solved[key]
 	if !ok {
-		for _, a := range c.differ(p, !q.plain()) {
+		for _, a := range find() {
 			if f := c.confirm(q, a); f != nil {
 				known = append(known, solution{f, a})
 			}
@@ -82,13 +88,16 @@ func better(q *question, a answer, than *finding) bool {
 		if q.cleared {
 			out[2] = 1
 		}
-		if q.op == ir.Exec && !strings.HasPrefix(q.object(), "/usr/bin/") {
+		if q.op == ir.Exec && !q.usual() {
 			out[5] = 1
 		}
 		return out
 	}
 	return slices.Compare(rank(q, a), rank(&than.question, than.answer)) < 0
 }
+
+// usual tells whether a program is in a folder for programs.
+func (q *question) usual() bool { return strings.HasPrefix(q.object(), "/usr/bin/") }
 
 // plain tells whether an example happens plainly: a program is run by its own name.
 func (q *question) plain() bool { return q.manner == plainly && q.name == nil && !q.cleared }
@@ -244,11 +253,15 @@ func (c *comparison) confirm(q *question, a answer) *finding {
 		decided[side] = d
 	}
 	before, after := decided[0], decided[1]
-	if before.Effect == after.Effect && holdOf(before) == holdOf(after) {
+	told := before.Effect == after.Effect && holdOf(before) == holdOf(after)
+	key := fmt.Sprintf("%s\n%s", decider(before), decider(after))
+	if told {
+		key = toldKey(saysOf(before), saysOf(after))
+	}
+	if told != a.told || told && saysOf(before) == saysOf(after) {
 		c.missed[fmt.Sprintf("A difference was found that the model does not confirm: %s %s.", q.op, q.object())] = true
 		return nil
 	}
-	key := fmt.Sprintf("%s\n%s", decider(before), decider(after))
 	for side, d := range decided {
 		if other := decided[1-side]; q.plain() && d.Effect >= ir.Ask && !other.Denied() {
 			c.seen[statementOf{side, c.orderOf(side, d)}] = true
@@ -288,6 +301,8 @@ func direction(before, after model.Decision) Direction {
 		return Allows
 	case !before.Denied() && after.Denied():
 		return Denies
+	case before.Effect == after.Effect && holdOf(before) == holdOf(after):
+		return Told
 	}
 	return Otherwise
 }
@@ -318,7 +333,7 @@ func decider(d model.Decision) string {
 
 // query is a question with an answer, as one policy numbers things.
 func (c *comparison) query(side int, q *question, a answer) *model.Query {
-	x := &model.Query{Op: q.op, Object: q.object(), Mapped: q.manner == mapped, Unresolved: q.manner == unresolved}
+	x := &model.Query{Op: q.op, With: q.company(), Object: q.object(), Mapped: q.manner == mapped, Unresolved: q.manner == unresolved}
 	x.Labels, x.Lineage, x.Gates = c.atoms.bits(a.state, side)
 	x.Modified = a.state[c.atoms.modified]
 	if q.cleared {

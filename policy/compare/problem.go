@@ -22,6 +22,7 @@ type predicate struct {
 	literals []literal // sorted
 	tokens   int       // number of the sequence, -1 for none
 	order    int       // ties go to the smaller one
+	says     string    // what the agent is told where it decides
 	targets  string    // that can excuse, of a bare question
 }
 
@@ -62,6 +63,8 @@ type question struct {
 	// cleared: the process runs a program that clears the labels which some policy
 	// lets be cleared, so that the event does not bring them.
 	cleared bool
+	// opened: what is done to a file, with the opening that comes before it.
+	opened bool
 }
 
 func (x *predicate) key() string {
@@ -146,7 +149,7 @@ func (c *comparison) verdicts(side int, q *question) (v verdicts) {
 	var allows []uint16
 	taken := map[uint16]bool{}
 	for _, r := range called {
-		for _, i := range slices.Concat(eachOf(q.op, r.Clauses[:])...) {
+		for _, i := range slices.Concat(eachOf(q, r.Clauses[:])...) {
 			if x := &img.Clauses[i]; !taken[i] && (q.manner != mapped || x.Effect >= ir.Ask && !x.Any) {
 				if p, ok := c.predicate(side, x, q, brought, targets); ok {
 					v.clauses = append(v.clauses, p)
@@ -156,7 +159,7 @@ func (c *comparison) verdicts(side int, q *question) (v verdicts) {
 		}
 	}
 	for _, r := range rows {
-		allows = append(allows, slices.Concat(eachOf(q.op, r.Allows[:])...)...)
+		allows = append(allows, slices.Concat(eachOf(q, r.Allows[:])...)...)
 		for _, i := range r.Protects {
 			x := &img.Protects[i]
 			if p, ok := c.predicate(side, &dfa.Clause{Clause: -1, Effect: ir.Block, All: x.All, None: x.None, Arg: -1, Target: -1}, q, brought, 0); ok && changes(q.op) {
@@ -177,27 +180,29 @@ func rowsOf(img *dfa.Image, numbers []uint16) (out []*dfa.Row) {
 	return out
 }
 
-// events are those that an operation consists of, as model.Query has it: no name goes
+// events are those that the operation consists of, as model.Query has it: no name goes
 // away without being written.
-func events(op ir.Op) []ir.Op {
-	if op == ir.Unlink {
+func (q *question) events() []ir.Op {
+	switch {
+	case q.op == ir.Unlink:
 		return []ir.Op{ir.Write, ir.Unlink}
+	case q.opened:
+		return []ir.Op{ir.Open, q.op}
 	}
-	return []ir.Op{op}
+	return []ir.Op{q.op}
 }
 
 // eachOf picks what a row has of the events of an operation.
-func eachOf[T any](op ir.Op, list []T) (out []T) {
-	for _, e := range events(op) {
+func eachOf[T any](q *question, list []T) (out []T) {
+	for _, e := range q.events() {
 		out = append(out, list[e])
 	}
 	return out
 }
 
-// governs tells whether what is said of one operation is about another, or about one
-// of its events.
-func governs(by, op ir.Op) bool {
-	return slices.ContainsFunc(events(op), func(e ir.Op) bool { return ir.Governs(by, e) })
+// governs tells whether what is said of one operation is about one of the events.
+func (q *question) governs(by ir.Op) bool {
+	return slices.ContainsFunc(q.events(), func(e ir.Op) bool { return ir.Governs(by, e) })
 }
 
 func changes(op ir.Op) bool { return op == ir.Write || op == ir.Append || op == ir.Unlink }
@@ -257,6 +262,9 @@ func (c *comparison) predicate(side int, x *dfa.Clause, q *question, brought, ta
 		return p, false
 	}
 	a := c.atoms
+	if x.Clause >= 0 && q.opened && c.sides[side].Program.Clauses[x.Clause].Op == ir.Open {
+		brought = 0
+	}
 	p = predicate{effect: x.Effect, tokens: -1, order: x.Clause}
 	p.literals = literals(p.literals, a.labels[side], x.All&^brought, true)
 	p.literals = literals(p.literals, a.labels[side], x.None, false)
@@ -274,10 +282,12 @@ func (c *comparison) predicate(side int, x *dfa.Clause, q *question, brought, ta
 	p.literals = slices.Compact(p.literals)
 	if x.Clause < 0 { // of a protected file
 		p.order = len(c.sides[side].Program.Clauses) + len(c.sides[side].Program.Defaults)
+		p.says = ofProtect
 		return p, true
 	}
 	clause := &c.sides[side].Program.Clauses[x.Clause]
 	p.hold = clause.Hold
+	p.says = c.says[side][clause.Rule]
 	if q.bare {
 		p.targets = fmt.Sprint(clause.Unless.Targets)
 	}
@@ -311,12 +321,12 @@ func contradicts(list []literal) bool {
 func (c *comparison) defaults(side int, q *question, allows []uint16, brought, targets uint64) (out []unlifted) {
 	img := c.sides[side].Image
 	for bit, d := range img.Defaults {
-		if d.Effect == ir.Allow || !governs(d.Op, q.op) {
+		if d.Effect == ir.Allow || !q.governs(d.Op) {
 			continue
 		}
 		u := unlifted{predicate: predicate{
 			effect: d.Effect, hold: c.sides[side].Program.Defaults[d.Default].Hold, tokens: -1,
-			order: len(c.sides[side].Program.Clauses) + d.Default,
+			order: len(c.sides[side].Program.Clauses) + d.Default, says: ofDefault,
 		}}
 		never := false
 		for _, i := range allows {
@@ -338,9 +348,9 @@ func (c *comparison) defaults(side int, q *question, allows []uint16, brought, t
 // it. Conditions of protected files are left out: they count as always met.
 func (c *comparison) ofDevice(side int, q *question) (v verdicts) {
 	p := c.sides[side].Program
-	some, numbers := aboutDevice(p, q.op, path.Base(string(q.place.key)))
+	some, numbers := aboutDevice(p, q, path.Base(string(q.place.key)))
 	c.work.spend(decideSteps * (1 + len(some.Clauses) + len(p.Protects)))
-	trace, err := (&model.Query{Op: q.op, Object: string(q.place.key)}).Decide(some)
+	trace, err := (&model.Query{Op: q.op, With: q.company(), Object: string(q.place.key)}).Decide(some)
 	if err != nil {
 		return v
 	}
@@ -366,19 +376,19 @@ func (c *comparison) ofDevice(side int, q *question) (v verdicts) {
 		}
 	}
 	if trace.Protect != nil {
-		v.clauses = append(v.clauses, predicate{effect: ir.Block, tokens: -1, order: len(p.Clauses) + len(p.Defaults)})
+		v.clauses = append(v.clauses, predicate{effect: ir.Block, tokens: -1, order: len(p.Clauses) + len(p.Defaults), says: ofProtect})
 	}
 	return v
 }
 
 // aboutDevice leaves out the clauses that cannot name a device literally: those without
 // its name, and without a backslash that may hide it. It returns the others' numbers.
-func aboutDevice(p *ir.Program, op ir.Op, name string) (*ir.Program, []int) {
+func aboutDevice(p *ir.Program, q *question, name string) (*ir.Program, []int) {
 	some := *p
 	some.Clauses = nil
 	var numbers []int
 	for i, x := range p.Clauses {
-		if governs(x.Op, op) && (strings.Contains(x.Pattern.Text, name) || strings.Contains(x.Pattern.Text, `\`)) {
+		if q.governs(x.Op) && (strings.Contains(x.Pattern.Text, name) || strings.Contains(x.Pattern.Text, `\`)) {
 			some.Clauses, numbers = append(some.Clauses, x), append(numbers, i)
 		}
 	}

@@ -109,6 +109,9 @@ func (q *question) received() [][]string {
 // last one, and end in the finding's decisions.
 func (c *comparison) leads(steps [][]string, f *finding) ([2]model.Decision, bool) {
 	decided, ok := c.act(steps)
+	if f.Direction == Told { // by whichever clauses of the rules
+		return decided, ok && direction(decided[0], decided[1]) == Told && saysOf(decided[0]) == saysOf(f.Old) && saysOf(decided[1]) == saysOf(f.New)
+	}
 	return decided, ok && decider(decided[0]) == decider(f.Old) && decider(decided[1]) == decider(f.New)
 }
 

@@ -6,6 +6,7 @@ package compare
 type answer struct {
 	state state
 	argv  []string
+	told  bool // both decide the same, and say something else
 }
 
 // maxSteps bounds the search for one answer.
@@ -42,7 +43,7 @@ func (s *sequences) solve(yes, no []predicate) (out answer, found, complete bool
 		}
 		steps := maxSteps
 		if st, ok := refute(base, rest, &steps, s.work); ok {
-			return answer{st, a.argv}, true, true
+			return answer{state: st, argv: a.argv}, true, true
 		}
 		complete = complete && steps > 0 && !s.work.spent()
 	}
