@@ -30,6 +30,9 @@ const usage = `usage: actplane-guest COMMAND
   status [--json]                       whether the policy is enforced; exit code 0 if it is
   policy [--json]                       the policy's documents
   hook --agent NAME                     answer a coding agent's hook on standard input
+  setup --agent NAME[,NAME...]|auto     make coding agents call this program as their hook
+        [--print|--remove]              show the files instead, or take the hooks out again
+        [--root FOLDER]                 of an image that lies there
 
 Exit codes: 0 ok, 1 not enforcing, 2 usage, 3 no answer. A hook always exits with 0.
 `
@@ -41,6 +44,8 @@ type guest struct {
 	socket   string
 	proc     string // where proc is mounted
 	pid      int
+	home     string        // the user's
+	path     string        // where programs are looked for
 	retry    time.Duration // between attempts to reach an engine that went away
 }
 
@@ -60,6 +65,8 @@ func (g guest) run(args []string) int {
 	case "hook":
 		g.hook(args[1:])
 		return exitOK
+	case "setup":
+		return g.setup(args[1:])
 	case "help", "-h", "--help":
 		fmt.Fprint(g.out, usage)
 		return exitOK

@@ -16,6 +16,7 @@ func main() {
 	g := guest{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		socket: feedback.SocketPath, proc: "/proc", pid: os.Getpid(), retry: time.Second / 2,
+		home: os.Getenv("HOME"), path: os.Getenv("PATH"),
 	}
 	// Tests and hosts that mount the folder elsewhere.
 	if socket := os.Getenv("ACTPLANE_SOCKET"); socket != "" {
