@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/actplane/actplane/internal/agentfiles"
 )
 
 const maxConfig = 256 << 10
@@ -33,6 +35,8 @@ type Config struct {
 	// Mode and Feedback are as the annotations.
 	Mode     string `yaml:"mode"`
 	Feedback string `yaml:"feedback"`
+	// Agents is as the annotation, for every container.
+	Agents string `yaml:"agents"`
 	// Degraded is "allow" where the engine may use a tier that misses operations
 	// under load; see docs/threat-model.md. Otherwise it is "refuse".
 	Degraded string `yaml:"degraded"`
@@ -72,7 +76,7 @@ func decodeConfig(data []byte, config *Config) error {
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: expected keys and values", root.Line)
 	}
-	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "degraded", "retention"}
+	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "agents", "degraded", "retention"}
 	for i := 0; i < len(root.Content); i += 2 {
 		if key := root.Content[i]; !contains(known, key.Value) {
 			return fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, didYouMean(key.Value, known))
@@ -100,6 +104,11 @@ func decodeConfig(data []byte, config *Config) error {
 	}
 	if err := checkMode(config.Mode); err != nil {
 		return err
+	}
+	if config.Agents != "" {
+		if _, err := agentfiles.Find(config.Agents, func(string) bool { return false }); err != nil {
+			return fmt.Errorf("agents: %w", err)
+		}
 	}
 	return checkFeedback(config.Feedback)
 }

@@ -103,8 +103,7 @@ func dropOwn() modifier {
 	return modifier{"clean bundle", func(root bundle.Object) error {
 		err := root.Filter("mounts", func(raw json.RawMessage) bool {
 			var mount specs.Mount
-			return json.Unmarshal(raw, &mount) == nil && path.Clean("/"+mount.Destination) == scopeMount &&
-				strings.HasPrefix(filepath.Clean(mount.Source), api.Directory+"/")
+			return json.Unmarshal(raw, &mount) == nil && strings.HasPrefix(filepath.Clean(mount.Source), api.Directory+"/scopes/")
 		})
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -130,6 +131,7 @@ type plan struct {
 	limits  limits
 	// warnings are sentences for the operator, the gravest first.
 	warnings []string
+	agents   []agentFolder
 	home     string    // a directory that goes with the container; empty is not known
 	ended    time.Time // when it ended last; zero: it has not run, as far as is known
 }
@@ -170,6 +172,10 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	}
 	plan.program = compiled.Program
 	files := containerFiles{spec: spec}
+	plan.agents, err = files.agentFolders(strings.Join(settings.agents, ","))
+	if err != nil {
+		return nil, err
+	}
 	if err := files.straight(settings.workspace); err != nil {
 		return nil, fmt.Errorf("workspace %q: %w", settings.workspace, err)
 	}
@@ -215,7 +221,11 @@ func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error
 		if err != nil {
 			return err
 		}
-		modifiers = append(modifiers, mountScope(directory), addHooks(hook))
+		mounts, err := writeAgents(directory, plan.agents)
+		if err != nil {
+			return err
+		}
+		modifiers = append(modifiers, mountScope(directory), mountAgents(mounts), addHooks(hook))
 	}
 	for _, modifier := range modifiers {
 		if err := modifier.apply(file.Root); err != nil {

@@ -28,6 +28,7 @@ const (
 	keyWorkspace  = "workspace"
 	keyMode       = "mode"
 	keyFeedback   = "feedback"
+	keyAgents     = "agents"
 	keyLimits     = "limits."
 )
 
@@ -56,11 +57,15 @@ type originSettings struct {
 // settings are all settings of a container.
 type settings struct {
 	workspace string
+	agents    []string         // lists of agents that get their hooks, of all origins
 	layers    []originSettings // outermost first
 }
 
 func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, error) {
 	all := &settings{workspace: config.Workspace}
+	if config.Agents != "" {
+		all.agents = append(all.agents, config.Agents)
+	}
 	annotation := origin{noun: "annotation", prefix: Prefix, trusted: true, layer: operator}
 	if err := all.add(annotation, spec.annotations); err != nil {
 		return nil, err
@@ -155,7 +160,7 @@ func fullName(prefix, key string) string {
 
 // keys returns all keys.
 func keys() []string {
-	known := []string{keyPolicy, keyPolicyFile, keyWorkspace, keyMode, keyFeedback}
+	known := []string{keyPolicy, keyPolicyFile, keyWorkspace, keyMode, keyFeedback, keyAgents}
 	for _, limit := range limitKeys() {
 		known = append(known, keyLimits+limit.name)
 	}
@@ -187,6 +192,9 @@ func (s *settings) set(layer *originSettings, key, value string) error {
 			return refuse
 		}
 		return checkFeedback(value)
+	case keyAgents:
+		// An image may ask for it as well: it brings texts, and takes nothing away.
+		s.agents = append(s.agents, value)
 	default:
 		return setLimit(&layer.limits, strings.TrimPrefix(key, keyLimits), value)
 	}
