@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Bounds of a message's parts, in bytes as shown. Together they keep what is
@@ -43,7 +45,53 @@ func (i Item) Message() string {
 	b.WriteString(outcome(i.Effect, i.Operation))
 	b.WriteString(", by ")
 	b.WriteString(i.reason())
+	b.WriteString(i.again())
 	return b.String()
+}
+
+// again says what trying again would bring, as far as the clause tells: another answer
+// only where its conditions do not hold any more, or its exceptions do.
+func (i Item) again() string {
+	if i.Effect == Notify || i.Clause == "" {
+		return ""
+	}
+	condition, exceptions := conditions(i.Clause)
+	if exceptions != "" && i.Because == "" {
+		return "" // the whole clause has just been shown
+	}
+	text := " Trying again changes nothing"
+	if strings.Contains(" "+condition, " not ") {
+		text += " as long as this holds: " + plain(condition, maxClauseShown)
+	}
+	if exceptions != "" {
+		text += " unless: " + plain(exceptions, maxClauseShown)
+	}
+	return text + "."
+}
+
+// conditions are what stands behind the words if and unless in a clause.
+func conditions(clause string) (condition, exceptions string) {
+	quoted, from := false, -1
+	for at := 0; at < len(clause); at++ {
+		switch rest := clause[at:]; {
+		case quoted && rest[0] == '\\':
+			at++
+		case rest[0] == '"':
+			quoted = !quoted
+		case quoted:
+		case strings.HasPrefix(rest, " if "):
+			from = at + len(" if ")
+		case strings.HasPrefix(rest, " unless "):
+			if from >= 0 {
+				condition = clause[from:at]
+			}
+			return condition, rest[len(" unless "):]
+		}
+	}
+	if from >= 0 {
+		condition = clause[from:]
+	}
+	return condition, ""
 }
 
 // writeOperation tells what was done, and by which program.
@@ -112,26 +160,34 @@ func outcome(effect Effect, operation string) string {
 }
 
 // reason names what decided and gives its because, or, where a rule has none,
-// the clause.
+// the clause. It ends a sentence.
 func (i Item) reason() string {
 	because := plain(i.Because, maxBecauseShown)
 	if i.Rule == "" {
 		if because == "" {
 			return "ActPlane itself."
 		}
-		return "ActPlane itself: " + because
+		return "ActPlane itself: " + ended(because)
 	}
 	text := "rule " + quote(i.Rule, maxNameShown)
 	if len(i.Labels) > 0 {
 		text += " (the process carries " + labels(i.Labels) + ")"
 	}
 	if because != "" {
-		return text + ": " + because
+		return text + ": " + ended(because)
 	}
 	if i.Clause != "" {
-		return text + ", which says: " + plain(i.Clause, maxClauseShown)
+		return text + ", which says: " + ended(plain(i.Clause, maxClauseShown))
 	}
 	return text + "."
+}
+
+// ended ends a sentence that its author has not ended.
+func ended(text string) string {
+	if last, _ := utf8.DecodeLastRuneInString(text); unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune("\"'`)]", last) {
+		return text + "."
+	}
+	return text
 }
 
 func labels(names []string) string {

@@ -18,6 +18,7 @@ func push() Item {
 }
 
 func TestMessage(t *testing.T) {
+	const again = " Trying again changes nothing."
 	const because = "Pushing needs a human. Open a merge request with `make mr` instead."
 	tests := []struct {
 		name   string
@@ -25,9 +26,9 @@ func TestMessage(t *testing.T) {
 		want   string
 	}{
 		{"block exec", func(*Item) {},
-			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again},
 		{"kill", func(i *Item) { i.Effect = Kill },
-			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran and its process was killed, by rule "no-push": ` + because},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran and its process was killed, by rule "no-push": ` + because + again},
 		{"notify", func(i *Item) { i.Effect = Notify },
 			`exec "/usr/bin/git" ["push" "origin"] was allowed and noted, by rule "no-push": ` + because},
 		{"lost", func(i *Item) { i.Object, i.Args, i.Unrecorded = "", nil, 12 },
@@ -35,30 +36,44 @@ func TestMessage(t *testing.T) {
 		{"connect", func(i *Item) {
 			i.Operation, i.Object, i.Args, i.Labels = "connect", "93.184.216.34:443", nil, []string{"SECRET"}
 			i.Process.Comm, i.Rule, i.Because = "python3", "no-leak", "What was in .env stays here."
-		}, `connect "93.184.216.34:443" by program "python3" was blocked before it happened, by rule "no-leak" (the process carries label SECRET): What was in .env stays here.`},
+		}, `connect "93.184.216.34:443" by program "python3" was blocked before it happened, by rule "no-leak" (the process carries label SECRET): What was in .env stays here.` + again},
 		{"two labels", func(i *Item) { i.Labels = []string{"AGENT", "SECRET"} },
-			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push" (the process carries labels AGENT SECRET): ` + because},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push" (the process carries labels AGENT SECRET): ` + because + again},
 		{"no because", func(i *Item) { i.Because = "" },
-			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push", which says: block exec "git" "push" if AGENT`},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push", which says: block exec "git" "push" if AGENT.` + again},
 		{"nothing but a rule", func(i *Item) { i.Because, i.Clause = "", "" },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push".`},
 		{"the engine's own", func(i *Item) {
 			i.Rule, i.Clause, i.Because = "", "", "the path is longer than 4096 bytes"
-		}, `exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by ActPlane itself: the path is longer than 4096 bytes`},
+		}, `exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by ActPlane itself: the path is longer than 4096 bytes.`},
 		{"the engine's own, silent", func(i *Item) { i.Rule, i.Clause, i.Because = "", "", "" },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by ActPlane itself.`},
 		{"called by another name", func(i *Item) { i.Object, i.Args = "/bin/busybox", []string{"wget", "-q"} },
-			`exec "/bin/busybox" as "wget" ["-q"] was blocked before it ran, by rule "no-push": ` + because},
+			`exec "/bin/busybox" as "wget" ["-q"] was blocked before it ran, by rule "no-push": ` + because + again},
 		{"no arguments", func(i *Item) { i.Args = []string{"git"} },
-			`exec "/usr/bin/git" was blocked before it ran, by rule "no-push": ` + because},
+			`exec "/usr/bin/git" was blocked before it ran, by rule "no-push": ` + because + again},
 		{"arguments unknown", func(i *Item) { i.Args, i.ArgsCut = nil, true },
-			`exec "/usr/bin/git" […] was blocked before it ran, by rule "no-push": ` + because},
+			`exec "/usr/bin/git" […] was blocked before it ran, by rule "no-push": ` + because + again},
 		{"arguments cut", func(i *Item) { i.ArgsCut = true },
-			`exec "/usr/bin/git" ["push" "origin" …] was blocked before it ran, by rule "no-push": ` + because},
+			`exec "/usr/bin/git" ["push" "origin" …] was blocked before it ran, by rule "no-push": ` + because + again},
 		{"because of several lines", func(i *Item) { i.Because = "  First.\n\n\tSecond.\n" },
-			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": First. Second.`},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": First. Second.` + again},
 		{"because with controls and an emoji", func(i *Item) { i.Because = "\x1b[31mNo\x1b[0m \u202egit\u202c ⚠️" },
-			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": \x1b[31mNo\x1b[0m \u202egit\u202c ⚠️`},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": \x1b[31mNo\x1b[0m \u202egit\u202c ⚠️` + again},
+		{"a sentence without an end", func(i *Item) { i.Because = "use `make mr`" },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": use ` + "`make mr`." + again},
+		{"an exception", func(i *Item) {
+			i.Clause = `block exec "git" " unless \" if not" if AGENT unless after exec "pytest" exits 0 since write "src/**"`
+		}, `exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because +
+			` Trying again changes nothing unless: after exec "pytest" exits 0 since write "src/**".`},
+		{"an exception and no because", func(i *Item) { i.Because, i.Clause = "", `block exec "git" unless target "/usr/bin/git"` },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push", which says: block exec "git" unless target "/usr/bin/git".`},
+		{"a label that is missing", func(i *Item) { i.Clause = `block exec "git" if AGENT and not REVIEWED` },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because +
+				` Trying again changes nothing as long as this holds: AGENT and not REVIEWED.`},
+		{"a default", func(i *Item) {
+			i.Rule, i.Because, i.Clause = "", "no allow clause of the policy matches, and without one `default block exec` holds", "default block exec"
+		}, `exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by ActPlane itself: no allow clause of the policy matches, and without one ` + "`default block exec` holds." + again},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

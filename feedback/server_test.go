@@ -129,7 +129,7 @@ func TestFeedbackOnTheWire(t *testing.T) {
 		`"clause":"block exec \"git\" \"push\" if AGENT","clause_position":"actplane.yaml:7:3","labels":["AGENT"],` +
 		`"process":{"id":"2","comm":"bash"},"lost":2,` +
 		`"message":"ActPlane policy: exec \"/tmp/\\u009b\\u202e\\xff<&>\" was blocked before it ran, by rule \"no-push\" (the process carries label AGENT): ` +
-		"Pushing needs a human. Open a merge request with `make mr` instead.\"}],\"cursor\":1,\"remaining\":0}\n"
+		"Pushing needs a human. Open a merge request with `make mr` instead. Trying again changes nothing.\"}],\"cursor\":1,\"remaining\":0}\n"
 	if code, got := request(t, path, "GET", "/v1/feedback?tree=all", ""); code != 200 || got != want {
 		t.Errorf("got  %d %s\nwant %s", code, got, want)
 	}
