@@ -15,9 +15,12 @@ payload_environment() {
 }
 
 # boot_docker WORK KERNEL-FOLDER LSM ROOT-IMAGE DRIVE-OPTION: boots with WORK/payload
-# as the third disk. The disks are told apart by serial number, not by order.
+# as the third disk, and the file system in the file DISK, if set, as a fourth, which is
+# found at /agents. The disks are told apart by serial number, not by order.
 boot_docker() {
-  local work=$1 kernel=$2 lsm=$3 root=$4 option=$5
+  local work=$1 kernel=$2 lsm=$3 root=$4 option=$5 more=()
+  [ -z "${DISK:-}" ] ||
+    more=(-drive "file=$DISK,if=none,format=raw,id=agents,readonly=on" -device "virtio-blk-pci,drive=agents,serial=agents")
   modules_image "$kernel"
   disk_image "$work/payload" "$work/payload.img" 256
   initramfs_tree "$work/initramfs" "$kernel" "$VM_DIR/guest/init-docker" virtio_pci virtio_blk ext4
@@ -26,7 +29,8 @@ boot_docker() {
   boot "$work" "$kernel" "$lsm" "$work/initrd" \
     -drive "file=$root,if=none,format=raw,id=root,$option" -device virtio-blk-pci,drive=root,serial=root \
     -drive "file=$kernel/modules.img,if=none,format=raw,id=modules,readonly=on" -device virtio-blk-pci,drive=modules,serial=modules \
-    -drive "file=$work/payload.img,if=none,format=raw,id=payload,cache=unsafe" -device virtio-blk-pci,drive=payload,serial=payload
+    -drive "file=$work/payload.img,if=none,format=raw,id=payload,cache=unsafe" -device virtio-blk-pci,drive=payload,serial=payload \
+    "${more[@]}"
 }
 
 # modules_image KERNEL-FOLDER: the kernel's modules as a disk, made once per kernel.

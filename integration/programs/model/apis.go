@@ -17,12 +17,12 @@ func streams(body object) bool { return body["stream"] == true }
 func name(prefix string, n int) string { return fmt.Sprintf("%s_%d", prefix, n) }
 
 // messages is Anthropic's API.
-func (s *server) messages(w http.ResponseWriter, body object, n int) {
+func (s *server) messages(w http.ResponseWriter, body object) {
 	turn := 0
 	for _, message := range list(body, "messages") {
 		turn += count(list(message, "content"), isType("tool_result"))
 	}
-	next := s.next(turn, len(list(body, "tools")) > 0)
+	next, n := s.next(body, turn, len(list(body, "tools")) > 0)
 	block, start, delta, reason := object{"type": "text", "text": next.Text}, object{"type": "text", "text": ""},
 		object{"type": "text_delta", "text": next.Text}, "end_turn"
 	if next.Tool != "" {
@@ -54,12 +54,12 @@ func (s *server) messages(w http.ResponseWriter, body object, n int) {
 }
 
 // responses is OpenAI's newer API.
-func (s *server) responses(w http.ResponseWriter, body object, n int) {
+func (s *server) responses(w http.ResponseWriter, body object) {
 	turn := count(list(body, "input"), func(o object) bool {
 		kind, _ := o["type"].(string)
 		return strings.HasSuffix(kind, "_output")
 	})
-	next := s.next(turn, len(list(body, "tools")) > 0)
+	next, n := s.next(body, turn, len(list(body, "tools")) > 0)
 	var item object
 	switch {
 	case next.Input != "":
@@ -94,9 +94,9 @@ func (s *server) responses(w http.ResponseWriter, body object, n int) {
 }
 
 // completions is OpenAI's older API, which most agents can speak.
-func (s *server) completions(w http.ResponseWriter, body object, n int) {
+func (s *server) completions(w http.ResponseWriter, body object) {
 	turn := count(list(body, "messages"), func(o object) bool { return o["role"] == "tool" })
-	next := s.next(turn, len(list(body, "tools")) > 0)
+	next, n := s.next(body, turn, len(list(body, "tools")) > 0)
 	message, reason := object{"role": "assistant", "content": next.Text}, "stop"
 	if next.Tool != "" {
 		call := object{"index": 0, "id": name("call", n), "type": "function",
@@ -124,7 +124,7 @@ func (s *server) completions(w http.ResponseWriter, body object, n int) {
 }
 
 // contents is Google's API.
-func (s *server) contents(w http.ResponseWriter, body object, n int, stream bool) {
+func (s *server) contents(w http.ResponseWriter, body object, stream bool) {
 	turn := 0
 	for _, content := range list(body, "contents") {
 		turn += count(list(content, "parts"), func(o object) bool { return o["functionResponse"] != nil })
@@ -133,7 +133,7 @@ func (s *server) contents(w http.ResponseWriter, body object, n int, stream bool
 	for _, tool := range list(body, "tools") {
 		tools = tools || len(list(tool, "functionDeclarations")) > 0
 	}
-	next := s.next(turn, tools)
+	next, n := s.next(body, turn, tools)
 	part := object{"text": next.Text}
 	if next.Tool != "" {
 		part = object{"functionCall": object{"id": name("call", n), "name": next.Tool, "args": next.Args}}

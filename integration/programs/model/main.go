@@ -7,8 +7,8 @@
 //
 //	model SCRIPT LOG ADDRESS
 //
-// SCRIPT is a JSON list of steps. LOG gets each request's body as a line of JSON; it is
-// there once the server listens.
+// SCRIPT is a JSON list of steps. LOG gets each request as a line of JSON, with its turn;
+// it is there once the server listens.
 package main
 
 import (
@@ -20,6 +20,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // step is one answer: a call of a tool, with arguments or free text, or words.
@@ -29,7 +30,13 @@ type step struct {
 	// Input makes it a call of a custom tool, of Responses only.
 	Input string `json:"input"`
 	Text  string `json:"text"`
+	// After is a file that has to be there before the answer is given. That it is
+	// waited for tells another file, of the same name with ".wanted".
+	After string `json:"after"`
 }
+
+// patience is how long the answer waits for its file.
+const patience = 5 * time.Minute
 
 // object is JSON that is written and read as it is.
 type object = map[string]any
@@ -82,29 +89,53 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if json.Unmarshal(text, &body) != nil {
 		body = object{}
 	}
-	n := s.record(r.URL.Path, body)
 	path := r.URL.Path
 	switch {
 	case strings.HasSuffix(path, "count_tokens"), strings.HasSuffix(path, "countTokens"):
 		writeJSON(w, object{"input_tokens": 10, "totalTokens": 10})
 	case strings.HasSuffix(path, "/messages"):
-		s.messages(w, body, n)
+		s.messages(w, body)
 	case strings.HasSuffix(path, "/responses"):
-		s.responses(w, body, n)
+		s.responses(w, body)
 	case strings.HasSuffix(path, "/chat/completions"):
-		s.completions(w, body, n)
+		s.completions(w, body)
 	case strings.Contains(path, "enerateContent"):
-		s.contents(w, body, n, strings.Contains(path, ":stream"))
+		s.contents(w, body, strings.Contains(path, ":stream"))
 	default:
 		writeJSON(w, object{"object": "list", "data": []any{object{"id": "m", "object": "model"}}, "models": []any{}})
 	}
 }
 
+// next is the step of a turn, and the answer's number. Requests without tools are side
+// business, such as a title for the session, and have no turn.
+func (s *server) next(body object, turn int, tools bool) (step, int) {
+	if !tools {
+		turn = -1
+	}
+	n := s.record(body, turn)
+	if turn < 0 {
+		return step{Text: "ok"}, n
+	}
+	next := s.steps[min(turn, len(s.steps)-1)]
+	if next.After != "" {
+		if err := os.WriteFile(next.After+".wanted", nil, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "model:", err)
+		}
+	}
+	for deadline := time.Now().Add(patience); next.After != "" && time.Now().Before(deadline); {
+		if _, err := os.Stat(next.After); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return next, n
+}
+
 // record logs a request and numbers its answer.
-func (s *server) record(path string, body object) int {
+func (s *server) record(body object, turn int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	line, err := json.Marshal(object{"path": path, "body": body})
+	line, err := json.Marshal(object{"turn": turn, "body": body})
 	if err == nil {
 		_, err = s.log.Write(append(line, '\n'))
 	}
@@ -113,15 +144,6 @@ func (s *server) record(path string, body object) int {
 	}
 	s.answers++
 	return s.answers
-}
-
-// next is the step of a turn. Requests without tools are side business, such as a
-// title for the session.
-func (s *server) next(turn int, tools bool) step {
-	if !tools {
-		return step{Text: "ok"}
-	}
-	return s.steps[min(turn, len(s.steps)-1)]
 }
 
 // list is a field that is a list, objects in it alone.
