@@ -16,6 +16,7 @@
 #define MAX_LABELS 64
 #define MAX_GATES 64
 #define MAX_CLAUSES 4096
+#define MAX_MATCHES 16 /* that a record lists */
 #define MAX_CLAUSE_GATES 8
 #define MAX_DEFAULTS 64
 #define MAX_FILES (1 << 20)	    /* files with labels or marks, of all scopes */
@@ -521,7 +522,9 @@ struct record {
 	__u64 ask[2]; /* the sum of an ask that decided, or of an answer to it */
 	__u8 asked;   /* enum asked */
 	__u8 mapped;  /* of an exec: code that is mapped, without argv */
-	__u8 pad[6];
+	__u8 pad[1];
+	__u32 matches;		     /* clauses that matched, the deciding one with them */
+	__u16 matching[MAX_MATCHES]; /* the first of them, as they were found */
 };
 
 /* The bounds that Go needs: bpf2go makes constants of enumerators, not of macros. */
@@ -533,6 +536,7 @@ enum limits {
 	LIMIT_GATES = MAX_GATES,
 	LIMIT_CLAUSES = MAX_CLAUSES,
 	LIMIT_CLAUSE_GATES = MAX_CLAUSE_GATES,
+	LIMIT_MATCHES = MAX_MATCHES,
 	LIMIT_DEFAULTS = MAX_DEFAULTS,
 	LIMIT_STATES_SMALL = STATES_SMALL,
 	LIMIT_STATES_LARGE = STATES_LARGE,
@@ -547,7 +551,7 @@ _Static_assert(sizeof(struct row) == 312, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 232, "record");
+_Static_assert(sizeof(struct record) == 264, "record");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");
 _Static_assert(sizeof(struct lost_key) == 16, "lost_key");

@@ -137,7 +137,10 @@ type CheckerOutput struct {
 		Ask        [2]uint64
 		Asked      uint8
 		Mapped     uint8
-		Pad        [6]uint8
+		Pad        [1]uint8
+		_          [1]byte
+		Matches    uint32
+		Matching   [16]uint16
 	}
 	Data [6144]int8
 }
@@ -241,10 +244,13 @@ type CheckerScopeFiles struct {
 }
 
 type CheckerScratch struct {
-	_    structs.HostLayout
-	Busy uint64
-	Path [4352]int8
-	Name [320]int8
+	_        structs.HostLayout
+	Busy     uint64
+	Matches  uint32
+	Matching [16]uint16
+	Path     [4352]int8
+	Name     [320]int8
+	_        [4]byte
 }
 
 type CheckerSharer struct {

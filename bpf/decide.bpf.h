@@ -30,6 +30,7 @@ struct decision {
 	u32 image, first;
 	u32 mode;
 	u32 modified; /* bit of enum modified */
+	u32 scratch;  /* number of the buffer */
 	u32 clause;   /* out */
 	u32 effect;   /* out */
 	u32 reason;   /* out */
@@ -124,8 +125,26 @@ static __always_inline struct clause *candidate(struct decision *d, u64 step, u3
 	return table_entry(clauses, d->image, *index);
 }
 
+/* note_match keeps the number of a clause that matches for the record, if there is one. In
+ * the buffer, since the verifier would look at each count of them by itself. */
+__noinline int note_match(u32 buffer, u32 number)
+{
+	struct scratch *scratch = scratch_at(buffer);
+	u64 at;
+
+	if (!scratch)
+		return 0;
+	at = scratch->matches;
+	scratch->matches = at + 1;
+	if (at >= MAX_MATCHES)
+		return 0;
+	BOUND(at, MAX_MATCHES - 1);
+	scratch->matching[at] = number;
+	return 0;
+}
+
 /* Candidates come strictest first, then in file order: the first that matches is
- * the verdict. */
+ * the verdict, and the others are told with it. */
 static long candidate_step(u64 step, struct decision *d)
 {
 	u32 number = 0;
@@ -135,11 +154,16 @@ static long candidate_step(u64 step, struct decision *d)
 		return 1;
 	if (!clause_holds(d, clause, number))
 		return 0;
-	if (clause->effect == EFFECT_ASK)
-		return !add_ask(d, number);
+	note_match(d->scratch, number);
+	if (d->effect != EFFECT_ALLOW)
+		return 0;
+	if (clause->effect == EFFECT_ASK) {
+		add_ask(d, number);
+		return 0;
+	}
 	d->clause = number;
 	d->effect = clause->effect;
-	return 1;
+	return 0;
 }
 
 static long allow_step(u64 step, struct decision *d)
@@ -239,6 +263,7 @@ static __always_inline struct decision about(struct act *act, u32 mode)
 		.slot = act->slot,
 		.image = act->image,
 		.mode = mode,
+		.scratch = act->scratch,
 	};
 
 	return d;

@@ -40,6 +40,17 @@ static __always_inline u32 put_args(struct output *output, u64 after)
 	return size;
 }
 
+static __always_inline void put_matches(struct act *act, struct record *record)
+{
+	struct scratch *scratch = scratch_at(act->scratch);
+
+	record->matches = 0;
+	if (!scratch)
+		return;
+	record->matches = scratch->matches;
+	__builtin_memcpy(record->matching, scratch->matching, sizeof(record->matching));
+}
+
 static __always_inline void fill_process(struct record *record)
 {
 	struct process *process = current_process();
@@ -111,6 +122,7 @@ __noinline int emit(struct act *act, u32 kind)
 	record->args_cut = 0;
 	record->uid = bpf_get_current_uid_gid();
 	record->mapped = act->mapped;
+	put_matches(act, record);
 	fill_asked(record, act);
 	record->args_size = 0;
 	fill_process(record);

@@ -148,6 +148,7 @@ const (
 	EnforcerLimitsLIMIT_GATES             EnforcerLimits = 64
 	EnforcerLimitsLIMIT_CLAUSES           EnforcerLimits = 4096
 	EnforcerLimitsLIMIT_CLAUSE_GATES      EnforcerLimits = 8
+	EnforcerLimitsLIMIT_MATCHES           EnforcerLimits = 16
 	EnforcerLimitsLIMIT_DEFAULTS          EnforcerLimits = 64
 	EnforcerLimitsLIMIT_STATES_SMALL      EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_STATES_LARGE      EnforcerLimits = 8192
@@ -250,7 +251,10 @@ type EnforcerRecord struct {
 	Ask        [2]uint64
 	Asked      uint8
 	Mapped     uint8
-	Pad        [6]uint8
+	Pad        [1]uint8
+	_          [1]byte
+	Matches    uint32
+	Matching   [16]uint16
 }
 
 type EnforcerRequest struct {
@@ -319,10 +323,13 @@ type EnforcerScopeFiles struct {
 }
 
 type EnforcerScratch struct {
-	_    structs.HostLayout
-	Busy uint64
-	Path [4352]int8
-	Name [320]int8
+	_        structs.HostLayout
+	Busy     uint64
+	Matches  uint32
+	Matching [16]uint16
+	Path     [4352]int8
+	Name     [320]int8
+	_        [4]byte
 }
 
 type EnforcerSharer struct {

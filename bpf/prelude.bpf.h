@@ -168,6 +168,8 @@ struct thread {
  */
 struct scratch {
 	u64 busy;
+	u32 matches; /* clauses that matched so far */
+	u16 matching[MAX_MATCHES];
 	/* A path is written from the end towards the start, and ends before
 	 * PATH_SIZE - 1. What is behind it stays zero: the automaton reads 64
 	 * bytes at a time. */

@@ -328,6 +328,14 @@ __noinline int make_own_buffers(void)
 	return new_storage(&own_scratches, task) && new_storage(&own_outputs, task);
 }
 
+static __always_inline void forget_matches(u32 number)
+{
+	struct scratch *scratch = scratch_at(number);
+
+	if (scratch)
+		scratch->matches = 0;
+}
+
 /* acquire takes buffers for the rest of the program; release gives them back. False:
  * there are none, deny. */
 static __always_inline bool acquire(struct act *act)
@@ -339,12 +347,15 @@ static __always_inline bool acquire(struct act *act)
 
 		if (scratch && !__sync_val_compare_and_swap(&scratch->busy, 0, 1)) {
 			act->scratch = first + i + 1;
+			scratch->matches = 0;
 			return true;
 		}
 	}
 	act->scratch = OWN_SCRATCH;
-	if (make_own_buffers())
+	if (make_own_buffers()) {
+		forget_matches(OWN_SCRATCH);
 		return true;
+	}
 	count_starved(act);
 	return false;
 }

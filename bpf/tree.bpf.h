@@ -53,7 +53,10 @@ static __always_inline void concern(struct tree_walk *walk, struct move *move)
 		walk->lifted_at_one[move->op == OP_UNLINK] |= clause->lifts;
 		return;
 	}
-	if (clause->effect <= d->effect || !clause_holds(d, clause, move->index))
+	if (!clause_holds(d, clause, move->index))
+		return;
+	note_match(d->scratch, move->index);
+	if (clause->effect <= d->effect)
 		return;
 	if (clause->effect == EFFECT_ASK) {
 		add_ask(d, move->index);

@@ -96,7 +96,19 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos
 		item.Labels = s.labelNames(rec.Process.Labels & tested(clause.If))
 	}
+	item.Also, item.AlsoCut = s.otherRules(rec.Matches, item.Rule), rec.MatchesCut
 	return item
+}
+
+// otherRules names the rules of clauses but for the one that decides.
+func (s *scope) otherRules(clauses []int, deciding string) (names []string) {
+	for _, number := range clauses {
+		rule, _, ok := s.clause(number)
+		if ok && rule.Name != deciding && !slices.Contains(names, rule.Name) {
+			names = append(names, rule.Name)
+		}
+	}
+	return names
 }
 
 // tested are the labels that a condition asks for.
@@ -139,7 +151,7 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Pid: int64(item.Process.PID), Comm: text(item.Process.Comm),
 		Labels: item.Labels, Lost: item.Lost,
 		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
-		Unrecorded: item.Unrecorded,
+		Unrecorded: item.Unrecorded, Also: item.Also, AlsoCut: item.AlsoCut,
 	}
 }
 

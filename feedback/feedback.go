@@ -62,6 +62,10 @@ type Item struct {
 	// which Because then explains.
 	Rule    string
 	Because string // word for word
+	// Also are the other rules that match, in the policy's order; AlsoCut tells that
+	// there are more.
+	Also    []string `json:",omitempty"`
+	AlsoCut bool     `json:",omitempty"`
 	// Clause is the deciding clause as written, ClausePosition its file:line:col.
 	Clause         string
 	ClausePosition string

@@ -152,6 +152,8 @@ type eventLine struct {
 	Args      []string  `json:"args"`
 	ArgsCut   bool      `json:"args_cut"` // they are not all of argv
 	Rule      string    `json:"rule"`
+	Also      []string  `json:"also,omitempty"`     // other rules that match
+	AlsoCut   bool      `json:"also_cut,omitempty"` // and more
 	Because   string    `json:"because"`
 	Clause    string    `json:"clause"`
 	Position  string    `json:"position"`
@@ -180,7 +182,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
 			Outcome: e.Outcome, Request: e.Request, By: e.By,
-			Unrecorded: e.Unrecorded,
+			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut,
 		}, "")
 	}
 	_, err := fmt.Fprintln(p.out, describeEvent(e, time.Local))
@@ -215,6 +217,12 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 	}
 	if e.Rule != "" {
 		fmt.Fprintf(&out, "; rule %s (%s)", clean(e.Rule), clean(e.ClausePos))
+	}
+	if len(e.Also) > 0 {
+		fmt.Fprintf(&out, ", also %s", clean(strings.Join(e.Also, ", ")))
+		if e.AlsoCut {
+			out.WriteString(" and others")
+		}
 	}
 	if e.Because != "" {
 		fmt.Fprintf(&out, ": %s", clean(e.Because))

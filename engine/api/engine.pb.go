@@ -1248,7 +1248,10 @@ type Event struct {
 	By      string `protobuf:"bytes,20,opt,name=by,proto3" json:"by,omitempty"`
 	// It stands for so many operations whose records were lost: of their objects, argv and
 	// processes nothing is known.
-	Unrecorded    uint64 `protobuf:"varint,21,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"`
+	Unrecorded uint64 `protobuf:"varint,21,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"`
+	// The other rules that match; there are more of them.
+	Also          []string `protobuf:"bytes,22,rep,name=also,proto3" json:"also,omitempty"`
+	AlsoCut       bool     `protobuf:"varint,23,opt,name=also_cut,json=alsoCut,proto3" json:"also_cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1428,6 +1431,20 @@ func (x *Event) GetUnrecorded() uint64 {
 		return x.Unrecorded
 	}
 	return 0
+}
+
+func (x *Event) GetAlso() []string {
+	if x != nil {
+		return x.Also
+	}
+	return nil
+}
+
+func (x *Event) GetAlsoCut() bool {
+	if x != nil {
+		return x.AlsoCut
+	}
+	return false
 }
 
 type RequestsRequest struct {
@@ -2038,7 +2055,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\x92\x04\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xc1\x04\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -2066,7 +2083,9 @@ const file_engine_proto_rawDesc = "" +
 	"\x02by\x18\x14 \x01(\tR\x02by\x12\x1e\n" +
 	"\n" +
 	"unrecorded\x18\x15 \x01(\x04R\n" +
-	"unrecorded\"Q\n" +
+	"unrecorded\x12\x12\n" +
+	"\x04also\x18\x16 \x03(\tR\x04also\x12\x19\n" +
+	"\balso_cut\x18\x17 \x01(\bR\aalsoCut\"Q\n" +
 	"\x0fRequestsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x10\n" +

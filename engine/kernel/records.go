@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -114,7 +115,18 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Ancestors: ancestors(raw.Ancestors[:]),
 	}
 	record.decidedBy(int(raw.Clause), raw.Reason)
+	record.Matches, record.MatchesCut = matches(raw.Matching[:], int(raw.Matches))
 	return record, raw.Row, nil
+}
+
+// matches are the numbers that stand in a record, each once.
+func matches(matching []uint16, n int) (numbers []int, cut bool) {
+	cut = n > len(matching)
+	for _, number := range matching[:min(n, len(matching))] {
+		numbers = append(numbers, int(number))
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), cut
 }
 
 // decidedBy notes what decided: a number, of what the reason says.

@@ -3,8 +3,10 @@
 package kernel
 
 import (
+	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -188,5 +190,60 @@ func TestUnnamedBind(t *testing.T) {
 func TestMemfd(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
 		newBench(t, tier, "rule none:\n  block write any\n").actor().want("ok", "memfd")
+	})
+}
+
+// A record lists all clauses that match, whatever their effects, and no others.
+func TestMatches(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		var many strings.Builder
+		for i := range 20 {
+			fmt.Fprintf(&many, "rule m%d:\n  notify read file \"$D/many\"\n", i)
+		}
+		b := newBench(t, tier, many.String()+`
+rule told:
+  notify write file "$D/**"
+rule other:
+  block write file "$D/other"
+rule asked:
+  ask write file "$D/f"
+rule never:
+  block write file "$D/f" unless target not modified
+rule stays:
+  block write file "$D/f"
+  block unlink file "$D/f"
+rule tree:
+  notify write file "$D/d/**"
+rule kept:
+  block write file "$D/d/x"
+`)
+		rules := func(r Record) (names []string) {
+			for _, number := range r.Matches {
+				names = append(names, b.policy.Program.Rules[b.policy.Image.Clauses[number].Rule].Name)
+			}
+			return names
+		}
+		f := b.file("f")
+		b.file("d/x")
+		many20 := b.file("many")
+		a := b.actor()
+		for _, c := range []struct {
+			answer string
+			step   []string
+			want   []string
+		}{
+			{"EPERM", []string{"write", f}, []string{"told", "asked", "stays"}},
+			{"ok", []string{"write", b.file("g")}, []string{"told"}},
+			{"EPERM", []string{"rename", b.dir + "/d", b.dir + "/e"}, []string{"told", "tree", "kept"}},
+		} {
+			a.want(c.answer, c.step...)
+			if r := b.record(); !slices.Equal(rules(r), c.want) || r.MatchesCut {
+				t.Errorf("%v: %v, want %v; record %+v", c.step, rules(r), c.want, r)
+			}
+		}
+		a.want("ok", "read", many20)
+		if r := b.record(); len(r.Matches) != 16 || !r.MatchesCut {
+			t.Errorf("record %+v", r)
+		}
 	})
 }

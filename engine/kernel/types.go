@@ -87,6 +87,10 @@ type Record struct {
 	// renamed, which is why it was refused; or -1.
 	Label  int
 	Reason string
+	// Matches are the clauses that matched, numbered as Clause is and in that order; of
+	// more than 16 some, and MatchesCut tells that.
+	Matches    []int
+	MatchesCut bool
 	// Object is the path, address or socket name, as the container sees it.
 	Object string
 	Args   []string // argv of an exec, bounded

@@ -207,8 +207,9 @@ func (b *builder) excused(targets targetSet, in input) bool {
 	return false
 }
 
-// sort puts candidates in the order of decision and drops what stands behind a
-// clause that always matches; what a gate loses comes before what it gains.
+// sort puts candidates in the order of decision; what a gate loses comes before what it
+// gains. What stands behind a clause that always matches is kept, since an event names all
+// that match.
 func (b *builder) sort(r *Row) {
 	for op, list := range r.Clauses {
 		slices.SortFunc(list, func(x, y uint16) int {
@@ -217,19 +218,7 @@ func (b *builder) sort(r *Row) {
 			}
 			return int(x) - int(y)
 		})
-		list = slices.Compact(list)
-		// A program that is mapped and not run is no business of the word any; a
-		// clause that asks can have been granted.
-		ends := func(i uint16) bool {
-			c := &b.img.Clauses[i]
-			return c.always() && c.Effect != ir.Ask && !(ir.Op(op) == ir.Exec && c.Any)
-		}
-		// The rename of a directory is asked clause by clause, see Moves.
-		moves := ir.Op(op) == ir.Write || ir.Op(op) == ir.Unlink
-		if i := slices.IndexFunc(list, ends); i >= 0 && !moves {
-			list = list[:i+1]
-		}
-		r.Clauses[op] = list
+		r.Clauses[op] = slices.Compact(list)
 	}
 	for op, list := range r.Allows {
 		slices.Sort(list)
