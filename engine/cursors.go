@@ -15,6 +15,8 @@ import (
 // maxConsumers bounds what the inside of a container can make us remember.
 const maxConsumers = 256
 
+const cursorsName = "cursors.json"
+
 // cursors remembers what was delivered to whom across restarts of the daemon,
 // so that an agent is not told twice. It is feedback.Cursors.
 type cursors struct {
@@ -29,15 +31,28 @@ type cursor struct {
 	Sequence uint64
 }
 
-// loadCursors reads what an earlier daemon remembered; without it, all is new.
-func loadCursors(dir string) *cursors {
-	c := &cursors{path: filepath.Join(dir, "cursors.json")}
+// loadCursors reads what an earlier daemon, or an earlier start of the container,
+// remembered; without it, all is new. No cursor is ahead of the newest event: where
+// events were lost with a daemon, others get their numbers.
+func loadCursors(dir string, newest uint64) *cursors {
+	c := &cursors{path: filepath.Join(dir, cursorsName)}
 	if text, err := os.ReadFile(c.path); err == nil {
 		if json.Unmarshal(text, &c.known) != nil {
 			c.known = nil
 		}
 	}
+	for i := range c.known {
+		c.known[i].Sequence = min(c.known[i].Sequence, newest)
+	}
 	return c
+}
+
+// copyTo writes the cursors down for another start of the container, whose events go on
+// with the same numbers.
+func (c *cursors) copyTo(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	(&cursors{path: filepath.Join(dir, cursorsName), known: c.known}).save()
 }
 
 // Cursor implements feedback.Cursors.
@@ -56,11 +71,14 @@ func (c *cursors) SetCursor(consumer string, sequence uint64) {
 		c.known = append(c.known[max(0, len(c.known)-maxConsumers+1):], cursor{Consumer: consumer})
 	}
 	c.known[len(c.known)-1].Sequence = sequence
-	text, err := json.Marshal(c.known)
-	if err != nil {
-		return
+	c.save()
+}
+
+// save writes the cursors, which then outlive the daemon; mu is held.
+func (c *cursors) save() {
+	if text, err := json.Marshal(c.known); err == nil {
+		_ = atomicfile.Write(c.path, text, atomicfile.Options{Mode: 0o600})
 	}
-	_ = atomicfile.Write(c.path, text, atomicfile.Options{Mode: 0o600})
 }
 
 // take finds a consumer and moves it to the end; mu is held.

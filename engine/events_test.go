@@ -148,14 +148,18 @@ func TestHistory(t *testing.T) {
 
 func TestCursors(t *testing.T) {
 	dir := t.TempDir()
-	c := loadCursors(dir)
+	c := loadCursors(dir, 1000)
 	for i := range maxConsumers + 5 {
 		c.SetCursor(strings.Repeat("c", i+1), uint64(i))
 		c.SetCursor("kept", 77)
 	}
-	c = loadCursors(dir)
+	c = loadCursors(dir, 1000)
 	if c.Cursor("kept") != 77 || c.Cursor("c") != 0 || c.Cursor(strings.Repeat("c", 200)) != 199 || len(c.known) != maxConsumers {
 		t.Errorf("cursors are %d: %v", len(c.known), c.known)
+	}
+	// The newest events were lost, and others get their numbers.
+	if c = loadCursors(dir, 50); c.Cursor("kept") != 50 {
+		t.Errorf("a cursor is ahead: %v", c.Cursor("kept"))
 	}
 }
 

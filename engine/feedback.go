@@ -29,7 +29,7 @@ func (e *Engine) serveFeedback(s *scope) error {
 	ctx, cancel := context.WithCancel(e.serving)
 	s.unserve = cancel
 	listener := s.listener
-	server := feedback.NewServer(&inside{engine: e, scope: s}, feedback.Options{Cursors: loadCursors(s.dir)})
+	server := feedback.NewServer(&inside{engine: e, scope: s}, feedback.Options{Cursors: s.told})
 	go func() {
 		if err := server.Serve(ctx, listener); err != nil && ctx.Err() == nil {
 			e.log.WithFields(s.fields()).WithError(err).Warn("feedback socket is not served any more")

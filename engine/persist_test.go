@@ -94,6 +94,7 @@ func TestStateOfContainer(t *testing.T) {
 			m.kernel.set(func() { m.kernel.states[slot] = kernel.State{Files: someFiles} })
 			m.deny(slot, 2)
 			waitEvents(t, client, "c", 2)
+			e.scope("c").told.SetCursor("agent", 2)
 			e, client = test.crash(m, e, client, stop)
 			slot = m.begin(e, client, "c", 200)
 			got, s := m.installed(slot), m.list(client)["c"]
@@ -112,6 +113,9 @@ func TestStateOfContainer(t *testing.T) {
 				t.Errorf("%+v, %v", got, s)
 			}
 			kept := len(e.scope("c").events.Items(0))
+			if cursor := e.scope("c").told.Cursor("agent"); kept > 0 && cursor != 2 {
+				t.Errorf("who was told of 2 events is told from %d on", cursor)
+			}
 			m.deny(slot, 1)
 			events := waitEvents(t, client, "c", kept+1)
 			if last := events[len(events)-1].Sequence; last != 3 {

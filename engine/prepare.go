@@ -123,6 +123,7 @@ func (e *Engine) stage(s *scope) error {
 	var last uint64
 	if old := e.earlier(s.id); old != nil {
 		items, before, last = old.events.Items(0), e.stats(old), old.events.Last()
+		old.told.copyTo(s.dir)
 	} else if saved := e.earlierStarts(s.id, s.now().Ended); saved != nil {
 		c := saved.Counters
 		before = kernel.Stats{Denied: c.Denied, Notified: c.Notified, Lost: c.Lost, Starved: c.Starved}
@@ -131,6 +132,7 @@ func (e *Engine) stage(s *scope) error {
 	if s.events, err = newHistory(s.dir, items, last); err != nil {
 		return err
 	}
+	s.told = loadCursors(s.dir, last)
 	return s.change(func(r *record) { r.Before, r.Base.Sequence = before, last })
 }
 

@@ -120,6 +120,7 @@ func loadScope(dir string) (*scope, error) {
 	if s.events, err = loadHistory(dir, r.Base.Sequence); err != nil {
 		return nil, err
 	}
+	s.told = loadCursors(dir, s.events.Last())
 	if s.requests, err = loadRequests(dir); err != nil {
 		return nil, err
 	}

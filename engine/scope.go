@@ -24,6 +24,7 @@ type scope struct {
 	dir      string      // scopes/ID in the run directory
 	program  *ir.Program // as prepared; never changed
 	events   *history
+	told     *cursors // what of events was delivered to whom
 	requests *requests
 	// orphaned: the kernel may hold it in a slot of which there is no note. Set
 	// before others know the scope.
