@@ -39,8 +39,8 @@ COMMANDS = [
     ("git commit -m x; true", "asks"),
 ]
 # Done after the last event of a tool, when the model is asked for the last time, so that
-# it has to be told at the end.
-LATE = f"(until [ -e {STASHED}.wanted ]; do sleep 0.1; done; git stash; touch {STASHED}) > /dev/null 2>&1 &"
+# it has to be told at the end. Codex ends what its tools leave in their session.
+LATE = f"setsid -f sh -c 'until [ -e {STASHED}.wanted ]; do sleep 0.1; done; git stash; touch {STASHED}' > /dev/null 2>&1"
 
 
 def steps(agent):
