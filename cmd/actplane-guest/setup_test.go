@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/actplane/actplane/internal/agentfiles"
 )
 
 // setup runs the command in an image that lies in root.
@@ -83,6 +85,17 @@ func TestSetup(t *testing.T) {
 	after := tree(t, root)
 	if text := after["/etc/claude-code/managed-settings.json"]; !strings.Contains(text, "Read(.env)") || strings.Contains(text, "hook") || len(after) != len(before) {
 		t.Errorf("removed: %v", after)
+	}
+}
+
+// What is set up is a hook that answers: silently, as long as nothing has happened.
+func TestSetupNamesKnownAgents(t *testing.T) {
+	path := socketPath(t)
+	start(t, newScope(), path)
+	for _, name := range agentfiles.Names() {
+		if code, out, errOut := run(t, path, `{"session_id":"s"}`, "hook", "--agent", name); code != 0 || out != "" || strings.Contains(errOut, "--agent is one of") {
+			t.Errorf("%s: %d %q %q", name, code, out, errOut)
+		}
 	}
 }
 
