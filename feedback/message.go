@@ -19,6 +19,7 @@ const (
 	maxCommShown    = 32
 	maxNameShown    = 80
 	maxLabelsShown  = 6
+	maxAlsoShown    = 3
 	maxClauseShown  = 300
 	maxBecauseShown = 1000
 )
@@ -65,6 +66,30 @@ func (i Item) again() string {
 	}
 	if exceptions != "" {
 		text += " unless: " + plain(exceptions, maxClauseShown)
+	}
+	return text + "." + i.others()
+}
+
+// others names the other rules that match: what excuses from one does not from them.
+func (i Item) others() string {
+	if len(i.Also) == 0 {
+		return ""
+	}
+	shown := i.Also
+	if len(shown) > maxAlsoShown {
+		shown = shown[:maxAlsoShown]
+	}
+	names := make([]string, len(shown))
+	for n, name := range shown {
+		names[n] = quote(name, maxNameShown)
+	}
+	text := " Another rule matches as well: "
+	if len(i.Also) > 1 {
+		text = " Other rules match as well: "
+	}
+	text += strings.Join(names, ", ")
+	if len(shown) < len(i.Also) || i.AlsoCut {
+		text += " and others"
 	}
 	return text + "."
 }

@@ -71,6 +71,10 @@ func TestMessage(t *testing.T) {
 		{"a label that is missing", func(i *Item) { i.Clause = `block exec "git" if AGENT and not REVIEWED` },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because +
 				` Trying again changes nothing as long as this holds: AGENT and not REVIEWED.`},
+		{"another rule", func(i *Item) { i.Also = []string{"no-git\n"} },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again + ` Another rule matches as well: "no-git\n".`},
+		{"other rules", func(i *Item) { i.Also = []string{"a", "b", "c", "d"} },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again + ` Other rules match as well: "a", "b", "c" and others.`},
 		{"a default", func(i *Item) {
 			i.Rule, i.Because, i.Clause = "", "no allow clause of the policy matches, and without one `default block exec` holds", "default block exec"
 		}, `exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by ActPlane itself: no allow clause of the policy matches, and without one ` + "`default block exec` holds." + again},

@@ -42,6 +42,9 @@ type Entry struct {
 	Request        string       `json:"request,omitempty"`
 	Reason         string       `json:"reason,omitempty"`
 	Until          time.Time    `json:"until,omitzero"`
+	// Also are the other rules that match; AlsoCut tells that there are more.
+	Also    []string `json:"also,omitempty"`
+	AlsoCut bool     `json:"also_cut,omitempty"`
 	// Unrecorded: it stands for so many operations, of whose objects nothing is known.
 	Unrecorded uint64 `json:"unrecorded,omitempty"`
 	Lost       uint64 `json:"lost,omitempty"`
@@ -115,6 +118,8 @@ func newEntry(item Item) Entry {
 		Request:        item.Request,
 		Reason:         cut(item.Reason, maxRawText),
 		Until:          item.Until,
+		Also:           item.Also,
+		AlsoCut:        item.AlsoCut,
 		Unrecorded:     item.Unrecorded,
 		Lost:           item.Lost,
 		Message:        item.Message(),

@@ -34,8 +34,8 @@ policy: |
     block exec "git" "stash"
     because "Reason of late."
   rule file:
-    block read file "/secret/**"
-    block write file "/secret/**"
+    block read file "**/secret.txt"
+    block write file "**/secret.txt"
     because "Reason of file."
 POLICY
 
@@ -46,7 +46,7 @@ echo x > "$work/secret/secret.txt"
 agent() {
   local name=$1 folder=$2 started=$SECONDS
   protected -d --name agents --label "dev.actplane.policy=$(cat "$work/policy")" --label "dev.actplane.agents=$name" \
-    -v /agents:/agents:ro -v "$PWD/programs:/programs:ro" -v "$LIB:/lib/scenario:ro" -v "$work:/log" -v "$work/secret:/secret" agent sleep 100000 > "$work/out" 2>&1 ||
+    -v /agents:/agents:ro -v "$PWD/programs:/programs:ro" -v "$LIB:/lib/scenario:ro" -v "$work:/log" -v "$work/secret:$(python3 "$LIB/agents.py" secrets "$name")" agent sleep 100000 > "$work/out" 2>&1 ||
     { fail "$name starts" "$(cat "$work/out")"; return; }
   check_match "$name: root cannot write its hooks" "Read-only file system" "$(docker exec agents sh -c "echo x > $folder/x" 2>&1)"
   check_match "$name: nor move them away" "busy|not permitted|denied" "$(docker exec agents mv "$folder" /tmp/x 2>&1)"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripted model makes a coding agent do, and what its requests have to hold.
 
+  agents.py secrets AGENT      the folder with the file that it cannot read
   agents.py steps AGENT        the script, for programs/model
   agents.py check AGENT LOG    ok and not ok lines, from the log of programs/model
 """
@@ -9,6 +10,8 @@ import json
 import sys
 
 SECRET = "/secret/secret.txt"
+# Gemini's tools stay in the workspace. Others look around in there by themselves.
+OWN_SECRET = "/workspace/secret/secret.txt"
 STASHED = "/tmp/stashed"
 PATCH = "*** Begin Patch\n*** Update File: /secret/secret.txt\n@@\n-x\n+y\n*** End Patch\n"
 
@@ -22,7 +25,7 @@ AGENTS = {
     "claude": (shell("Bash", description="x"), {"tool": "Read", "args": {"file_path": SECRET}}),
     "codex": (shell("exec_command", "cmd"), {"tool": "apply_patch", "input": PATCH}),
     "copilot": (shell("bash", description="x"), {"tool": "view", "args": {"path": SECRET}}),
-    "gemini": (shell("run_shell_command", description="x"), {"tool": "read_file", "args": {"file_path": SECRET}}),
+    "gemini": (shell("run_shell_command", description="x"), {"tool": "read_file", "args": {"file_path": OWN_SECRET}}),
     "qwen": (
         shell("run_shell_command", description="x", is_background=False),
         {"tool": "read_file", "args": {"file_path": SECRET}},
@@ -100,7 +103,9 @@ def check(agent, log):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "steps":
+    if sys.argv[1] == "secrets":
+        print("/workspace/secret" if OWN_SECRET in strings(AGENTS[sys.argv[2]][1]) else "/secret")
+    elif sys.argv[1] == "steps":
         print(json.dumps(steps(sys.argv[2])))
     elif not check(sys.argv[2], sys.argv[3]):
         sys.exit(1)
