@@ -8,7 +8,7 @@
 # on: 6.12
 # lsm: none
 # disk: agents
-# limit: 2700
+# limit: 3600
 . "$(dirname "$0")/lib/checks.sh"
 work=$(mktemp -d)
 trap 'docker rm -f agents > /dev/null 2>&1; rm -rf "$work"' EXIT
@@ -42,14 +42,20 @@ POLICY
 mkdir "$work/secret"
 echo x > "$work/secret/secret.txt"
 
-# agent NAME FOLDER
+# agent NAME [FOLDER]: without a folder for all users, its hook is set up in the user's home.
 agent() {
-  local name=$1 folder=$2 started=$SECONDS
-  protected -d --name agents --label "dev.actplane.policy=$(cat "$work/policy")" --label "dev.actplane.agents=$name" \
-    -v /agents:/agents:ro -v "$PWD/programs:/programs:ro" -v "$LIB:/lib/scenario:ro" -v "$work:/log" -v "$work/secret:$(python3 "$LIB/agents.py" secrets "$name")" agent sleep 100000 > "$work/out" 2>&1 ||
+  local name=$1 folder=${2:-} started=$SECONDS secrets options=()
+  secrets=$(python3 "$LIB/agents.py" secrets "$name")
+  [ -z "$folder" ] || options=(--label "dev.actplane.agents=$name")
+  protected -d --name agents --label "dev.actplane.policy=$(cat "$work/policy")" "${options[@]}" -v "$work/secret:$secrets" \
+    -v /agents:/agents:ro -v "$PWD/programs:/programs:ro" -v "$LIB:/lib/scenario:ro" -v "$work:/log" agent sleep 100000 > "$work/out" 2>&1 ||
     { fail "$name starts" "$(cat "$work/out")"; return; }
-  check_match "$name: root cannot write its hooks" "Read-only file system" "$(docker exec agents sh -c "echo x > $folder/x" 2>&1)"
-  check_match "$name: nor move them away" "busy|not permitted|denied" "$(docker exec agents mv "$folder" /tmp/x 2>&1)"
+  if [ -n "$folder" ]; then
+    check_match "$name: root cannot write its hooks" "Read-only file system" "$(docker exec agents sh -c "echo x > $folder/x" 2>&1)"
+    check_match "$name: nor move them away" "busy|not permitted|denied" "$(docker exec agents mv "$folder" /tmp/x 2>&1)"
+  else
+    check_match "$name: its hook is set up" "^wrote " "$(docker exec agents /run/actplane/bin/actplane-guest setup --agent "$name" 2>&1)"
+  fi
   docker exec agents bash /lib/scenario/agents-inside.sh "$name" > "$work/out" 2>&1
   check_match "$name comes to its end" "agent ended with 0" "$(tail -n 5 "$work/out")"
   python3 "$LIB/agents.py" check "$name" "$work/$name.jsonl" > "$work/checks" 2>&1 || failed=1
@@ -61,7 +67,7 @@ agent() {
 }
 
 [ -d /agents/node ] || { fail "disk" "there is no disk with agents"; exit 1; }
-for pair in ${ACTPLANE_AGENTS:-claude:/etc/claude-code codex:/etc/codex copilot:/etc/github-copilot gemini:/etc/gemini-cli qwen:/etc/qwen-code opencode:/etc/opencode}; do
+for pair in ${ACTPLANE_AGENTS:-claude:/etc/claude-code codex:/etc/codex copilot:/etc/github-copilot gemini:/etc/gemini-cli qwen:/etc/qwen-code opencode:/etc/opencode pi: cline:}; do
   agent "${pair%%:*}" "${pair#*:}"
 done
 exit "$failed"

@@ -16,6 +16,8 @@ agent_packages() {
   echo 'qwen @qwen-code/qwen-code@0.24.4'
   # It wants its plugins' package as well, and looks for it for long where there is no network.
   echo 'opencode opencode-ai@1.18.33 @opencode-ai/plugin@1.18.33'
+  echo 'pi @mariozechner/pi-coding-agent@0.73.1'
+  echo 'cline cline@3.0.65'
 }
 
 # agents_image: prints the disk image's path, having built it if need be.

@@ -97,10 +97,8 @@ func ours(raw json.RawMessage) bool {
 // hooks. The time-out is in the agent's own unit. enable makes hooks run at all, and
 // with false takes that back.
 func grouped(path, agent string, timeout int, events []string, enable func(bundle.Object, bool) error) File {
+	// Without a name: by that, Gemini CLI's users can switch a hook off.
 	definition := map[string]any{"type": "command", "command": command(agent), "timeout": timeout}
-	if agent != "claude" {
-		definition["name"] = "actplane"
-	}
 	group := map[string]any{"hooks": []any{definition}}
 	return edited(path, func(root bundle.Object) error {
 		if err := enable(root, true); err != nil {

@@ -73,6 +73,20 @@ opencode_() {
     npm_config_fetch_retries=0 opencode run "do it"
 }
 
+pi_() {
+  mkdir -p "$HOME/.pi/agent"
+  echo '{}' > "$HOME/.pi/agent/auth.json"
+  echo '{"providers": {"script": {"baseUrl": "'$base'/v1", "api": "openai-completions", "apiKey": "x", "models": [
+    {"id": "m", "name": "m", "reasoning": false, "input": ["text"], "contextWindow": 100000, "maxTokens": 4000,
+     "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}]}}}' > "$HOME/.pi/agent/models.json"
+  PI_OFFLINE=1 PI_SKIP_VERSION_CHECK=1 PI_TELEMETRY=0 pi --provider script --model m -p "do it"
+}
+
+cline_() {
+  cline auth -p openai-compatible -k x -m script -b "$base/v1" &&
+    cline -P openai-compatible -m script --auto-approve true "do it"
+}
+
 export -f "${name}_"
 export base
 timeout -k 10 "${LIMIT:-900}" bash -c "${name}_" < /dev/null

@@ -31,7 +31,15 @@ AGENTS = {
         {"tool": "read_file", "args": {"file_path": SECRET}},
     ),
     "opencode": (shell("bash", description="x"), {"tool": "read", "args": {"filePath": SECRET}}),
+    "pi": (shell("bash"), {"tool": "read", "args": {"path": SECRET}}),
+    "cline": (
+        lambda command: {"tool": "run_commands", "args": {"commands": [command]}},
+        {"tool": "read_files", "args": {"files": [{"path": SECRET}]}},
+    ),
 }
+
+# They have no event before they stop.
+NOT_AT_THE_END = ("opencode", "pi", "cline")
 
 # The commands, and the rule whose reason each brings.
 COMMANDS = [
@@ -58,7 +66,7 @@ def expected(agent):
     turns["file"] = len(COMMANDS) + 1
     if agent == "codex":  # a patch that fails has no event: with the next one
         turns["file"] += 1
-    if agent != "opencode":  # has no event before it stops
+    if agent not in NOT_AT_THE_END:
         turns["late"] = len(steps(agent)) - 1
     return turns
 
