@@ -5,6 +5,7 @@ package prepare
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -24,6 +25,8 @@ const (
 	maxAgentFiles = 256
 	maxAgentBytes = 4 << 20
 	maxAgentDepth = 4
+	// maxPathFolders bounds where programs are looked for: the image sets PATH.
+	maxPathFolders = 64
 )
 
 // agentFolder is a folder of an agent's as the container is to see it: what is there,
@@ -79,7 +82,8 @@ func (c containerFiles) installed(program string) bool {
 			folders = value
 		}
 	}
-	for _, folder := range filepath.SplitList(folders) {
+	list := filepath.SplitList(folders)
+	for _, folder := range list[:min(len(list), maxPathFolders)] {
 		name := path.Join("/", folder, program)
 		mount, mounted := mountOf(c.spec.mounts, name)
 		if mounted && !isBind(mount) {
@@ -202,16 +206,14 @@ func entriesOf(base, below string) ([]os.DirEntry, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	folder, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	// Nothing but a folder is opened: a FIFO would wait.
+	folder, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, errors.Unwrap(err)
 	}
 	defer folder.Close()
 	entries, err := folder.ReadDir(maxAgentFiles + 1)
-	if err != nil && len(entries) == 0 {
-		if info, statErr := folder.Stat(); statErr == nil && info.IsDir() {
-			return nil, nil // empty
-		}
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: it is empty
 		return nil, err
 	}
 	if len(entries) > maxAgentFiles {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 // agentWorld is a container for whose agents hooks are asked for by an annotation, a
@@ -115,6 +116,7 @@ func TestAgentsRefused(t *testing.T) {
 		name, agents, mounts string
 		files                map[string]string
 		link                 [2]string
+		fifo                 string
 		says                 string
 	}{
 		{name: "unknown", agents: "cloude", says: `unknown agent "cloude"`},
@@ -126,6 +128,7 @@ func TestAgentsRefused(t *testing.T) {
 		{name: "too many", agents: "codex", files: many, says: "more than 256 files"},
 		{name: "too deep", agents: "codex", files: map[string]string{"rootfs/etc/codex/1/2/3/4/5/6": ""}, says: "deep"},
 		{name: "a file in its place", agents: "codex", files: map[string]string{"rootfs/etc/codex": ""}, says: "/etc/codex"},
+		{name: "a FIFO in its place", agents: "codex", fifo: "rootfs/etc/codex", says: "not a directory"},
 		{name: "a tmpfs in it", agents: "codex", mounts: `{"destination":"/etc/codex/x","type":"tmpfs","source":"tmpfs"},`, says: "tmpfs"},
 	}
 	for _, test := range tests {
@@ -137,6 +140,11 @@ func TestAgentsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := os.Symlink(test.link[0], name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.fifo != "" {
+				if err := unix.Mkfifo(filepath.Join(w.root, test.fifo), 0o666); err != nil {
 					t.Fatal(err)
 				}
 			}
