@@ -39,30 +39,30 @@ type agentFolder struct {
 
 // agentFolders makes up the folders of the agents that are asked for. They hold for
 // all users of the container; of agents without such a folder nothing can be made up
-// from outside.
-func (c containerFiles) agentFolders(list string) ([]agentFolder, error) {
+// from outside. Of an agent that was found, and not named, trouble is but a warning.
+func (c containerFiles) agentFolders(list string) (folders []agentFolder, warnings []string, err error) {
 	if list == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	agents, err := agentfiles.Find(list, c.installed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var folders []agentFolder
 	for _, agent := range agents {
-		if agent.Folder == "" {
-			if named(list, agent.Name) {
-				return nil, fmt.Errorf("agent %s keeps its hooks in the user's home, where only the image can put them: run \"actplane-guest setup --agent %s\" in it", agent.Name, agent.Name)
-			}
-			continue
+		if agent.Folder == "" && !named(list, agent.Name) {
+			continue // the image may have done it
 		}
 		folder, err := c.agentFolder(agent)
-		if err != nil {
-			return nil, fmt.Errorf("agent %s: %s: %w", agent.Name, agent.Folder, err)
+		switch {
+		case err == nil:
+			folders = append(folders, folder)
+		case named(list, agent.Name):
+			return nil, nil, fmt.Errorf("hooks of agent %s: %w", agent.Name, err)
+		default:
+			warnings = append(warnings, fmt.Sprintf("hooks of agent %s are not set up: %v", agent.Name, err))
 		}
-		folders = append(folders, folder)
 	}
-	return folders, nil
+	return folders, warnings, nil
 }
 
 func named(list, name string) bool {
@@ -124,6 +124,9 @@ func openFolder(base, below string, resolve uint64) (int, error) {
 // agentFolder copies what the container has there and puts the hook into it.
 func (c containerFiles) agentFolder(agent agentfiles.Agent) (agentFolder, error) {
 	folder := agentFolder{agent: agent.Name, path: agent.Folder, files: map[string][]byte{}}
+	if agent.Folder == "" {
+		return folder, fmt.Errorf("they are in the user's home, where only the image can put them: run \"actplane-guest setup --agent %s\" in it", agent.Name)
+	}
 	// Mounted behind a link it would cover something else.
 	if err := c.straight(agent.Folder); err != nil {
 		return folder, err
@@ -132,7 +135,7 @@ func (c containerFiles) agentFolder(agent agentfiles.Agent) (agentFolder, error)
 	if !mounted || isBind(mount) {
 		base, below := c.place(mount, mounted, agent.Folder)
 		if err := copyFolder(base, below, folder.files); err != nil {
-			return folder, err
+			return folder, fmt.Errorf("%s: %w", agent.Folder, err)
 		}
 	}
 	// Mounts of single files there, which ours will cover.
@@ -143,7 +146,7 @@ func (c containerFiles) agentFolder(agent agentfiles.Agent) (agentFolder, error)
 		}
 		found, err := c.read(destination(mount), inside)
 		if err != nil {
-			return folder, fmt.Errorf("mount %q in it: %w", name, err)
+			return folder, fmt.Errorf("mount %q in %s: %w", name, agent.Folder, err)
 		}
 		folder.files[name] = found.text
 	}
@@ -154,7 +157,7 @@ func (c containerFiles) agentFolder(agent agentfiles.Agent) (agentFolder, error)
 		}
 		content, err := file.Set(old)
 		if err != nil {
-			return folder, err
+			return folder, fmt.Errorf("%s: %w", agent.Folder, err)
 		}
 		folder.files[file.Path] = content
 	}

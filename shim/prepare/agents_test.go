@@ -77,7 +77,8 @@ func TestAgents(t *testing.T) {
 
 // Which agents there are is seen by their programs, and a link to one will do.
 func TestAgentsAuto(t *testing.T) {
-	w := agentWorld(t, "auto", "", map[string]string{"rootfs/usr/bin/gemini": "", "rootfs/usr/bin/pi": "", "rootfs/opt/codex": ""})
+	w := agentWorld(t, "auto", "", map[string]string{"rootfs/usr/bin/gemini": "", "rootfs/usr/bin/pi": "", "rootfs/opt/codex": "",
+		"rootfs/usr/bin/qwen": "", "rootfs/etc/qwen-code/settings.json": "// comment\n{}"})
 	if err := os.MkdirAll(filepath.Join(w.root, "rootfs/usr/local/bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +91,12 @@ func TestAgentsAuto(t *testing.T) {
 	mounts := w.mounted(t)
 	if len(mounts) != 3 || mounts["/etc/claude-code"].Source == "" || mounts["/etc/gemini-cli"].Source == "" {
 		t.Errorf("mounts %v", mounts)
+	}
+	// What cannot be done for one that was not named is told, and no more.
+	warnings := strings.Join(w.engine.Prepared()[0].Warnings, "\n")
+	if !strings.Contains(warnings, "hooks of agent qwen are not set up: /etc/qwen-code: settings.json:") ||
+		strings.Contains(warnings, "agent pi") || strings.Contains(warnings, "gemini") {
+		t.Errorf("warnings %q", warnings)
 	}
 }
 

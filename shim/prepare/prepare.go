@@ -172,7 +172,8 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	}
 	plan.program = compiled.Program
 	files := containerFiles{spec: spec}
-	plan.agents, err = files.agentFolders(strings.Join(settings.agents, ","))
+	var missed []string
+	plan.agents, missed, err = files.agentFolders(strings.Join(settings.agents, ","))
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		return nil, err
 	}
 	plan.limits.tighten(plan.program.Limits)
-	plan.warnings = slices.Concat(plan.limits.weaknesses(spec.capabilities, plan.program), files.strayed(compiled), CompilerWarnings(compiled))
+	plan.warnings = slices.Concat(plan.limits.weaknesses(spec.capabilities, plan.program), missed, files.strayed(compiled), CompilerWarnings(compiled))
 	return plan, nil
 }
 
