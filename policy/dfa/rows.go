@@ -245,12 +245,6 @@ func compareGates(x, y GateRef) int {
 	return x.Arg - y.Arg
 }
 
-// always tells whether the clause matches whenever its pattern does.
-func (c *Clause) always() bool {
-	return c.All == 0 && c.None == 0 && c.Arg < 0 && c.UnlessLineage == 0 && len(c.UnlessGates) == 0 && c.Target < 0 &&
-		!c.UnlessModified && !c.UnlessUnmodified
-}
-
 // unknownRow is the row of a key that cannot be read. Its labels are those of files and
 // programs: an endpoint without a name has no source's.
 func (b *builder) unknownRow() Row {
