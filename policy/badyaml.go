@@ -72,7 +72,7 @@ func (r *reader) strayText(line int, message string) bool {
 		word, _, _ := strings.Cut(text, " ")
 		if at := indent(r.text.Line(n)); at < r.textIndent(key) && (syntax.Begins(word) || strings.HasPrefix(text, "#") && r.textGoesOn(n, r.textIndent(key))) {
 			r.diags = append(r.diags, r.atLine(n, at, "this line is not indented like the policy text above it, so the text ends before it").
-				WithHint("indent it with %d spaces or more, as the text that begins at line %d", r.textIndent(key), key+1))
+				WithHint("indent it with %d spaces or more, as the text that begins at line %d", r.textIndent(key), r.text.Above()+key+1))
 			return true
 		}
 	}
@@ -202,9 +202,9 @@ func (r *reader) yamlHint(line int, message string) string {
 		switch {
 		case m == nil:
 		case m[2] == "":
-			return fmt.Sprintf("line %d must end in |, so that the text below it is taken as it is", n)
+			return fmt.Sprintf("line %d must end in |, so that the text below it is taken as it is", r.text.Above()+n)
 		default:
-			return fmt.Sprintf("line %d must be `%s: |`, with the text on the lines below it", n, m[1])
+			return fmt.Sprintf("line %d must be `%s: |`, with the text on the lines below it", r.text.Above()+n, m[1])
 		}
 	}
 	switch {
@@ -238,9 +238,9 @@ func (r *reader) colonHint(line int) string {
 		first, rest, ok := strings.Cut(before, " ")
 		switch {
 		case ok && !strings.Contains(before, ":"):
-			return fmt.Sprintf("line %d has no colon: write %s: %s", n, first, rest)
+			return fmt.Sprintf("line %d has no colon: write %s: %s", r.text.Above()+n, first, rest)
 		case ok && strings.HasSuffix(first, ":") && indent(r.text.Line(line)) > indent(r.text.Line(n)):
-			return fmt.Sprintf("indent it as line %d, with %d spaces", n, indent(r.text.Line(n)))
+			return fmt.Sprintf("indent it as line %d, with %d spaces", r.text.Above()+n, indent(r.text.Line(n)))
 		}
 		break
 	}

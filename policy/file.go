@@ -48,14 +48,15 @@ type reader struct {
 }
 
 // readFile reads a document. The file is nil when there is nothing to go on
-// with; otherwise its policy is worth parsing even after errors.
-func readFile(name string, data []byte) (*file, diag.List) {
+// with; otherwise its policy is worth parsing even after errors. So many lines of a larger
+// file stand above it.
+func readFile(name string, data []byte, above int) (*file, diag.List) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	if len(data) > MaxFileSize {
-		t := diag.NewText(name, nil)
+		t := diag.NewText(name, nil).Below(above)
 		return nil, diag.List{t.New(diag.TooLarge, diag.Span{}, "the file has more than %d bytes", MaxFileSize)}
 	}
-	r := &reader{text: diag.NewText(name, data)}
+	r := &reader{text: diag.NewText(name, data).Below(above)}
 	if !r.characters(r.text) {
 		return nil, r.diags
 	}

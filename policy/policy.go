@@ -40,6 +40,9 @@ type Document struct {
 	Name  string // as diagnostics name it
 	Text  []byte
 	Layer Layer
+	// Above is how many lines of a larger file stand above the text, 0 for a file of its
+	// own: positions are those of the larger file.
+	Above int
 }
 
 // Options are what the documents don't say themselves.
@@ -88,7 +91,7 @@ func Compile(docs []Document, opts Options) (*Policy, error) {
 	var unbound [][]check.Part
 	var diags diag.List
 	for _, d := range docs {
-		f, list := readFile(d.Name, d.Text)
+		f, list := readFile(d.Name, d.Text, d.Above)
 		diags = append(diags, list...)
 		if f == nil {
 			continue

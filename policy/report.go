@@ -75,10 +75,10 @@ func located(layers []check.Layer, list diag.List) diag.List {
 			continue
 		}
 		for _, l := range layers {
-			if l.Name != d.File || d.Line < 1 || d.Line > l.File.Lines() {
+			if l.Name != d.File || d.Line <= l.File.Above() || d.Line > l.File.Above()+l.File.Lines() {
 				continue
 			}
-			at := l.File.Offset(diag.Pos{Line: d.Line, Col: d.Col})
+			at := l.File.Offset(diag.Pos{Line: d.Line - l.File.Above(), Col: d.Col})
 			there := l.File.New(d.Code, diag.Span{Start: at, End: at + d.Length}, "%s", d.Message).WithHint("%s", d.Hint)
 			there.Severity = d.Severity
 			list[i] = there

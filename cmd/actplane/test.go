@@ -119,6 +119,7 @@ type testRunner struct {
 	context  *cli.Context
 	names    *regexp.Regexp
 	compiled map[[2]string]compiled // of policy files, by path and workspace
+	work     int                    // of the cases of the present file, as model.MaxWork counts it
 	results  []tested
 	broken   []brokenFile // those that hold no tests to run
 }
@@ -146,6 +147,7 @@ func (r *testRunner) file(name string) error {
 	if len(cases) == 0 {
 		return err
 	}
+	r.work = 0
 	for i := range cases {
 		if r.names.MatchString(cases[i].Name) || cases[i].Err != nil { // whose name may be what is wrong
 			r.results = append(r.results, r.run(name, &cases[i]))
@@ -171,6 +173,8 @@ func (r *testRunner) run(file string, test *model.Case) tested {
 	program, err := r.program(file, test)
 	if err != nil {
 		out.invalid = err
+	} else if err := r.afford(out.file, test, program); err != nil {
+		out.invalid = err
 	} else if f := model.Run(program, test); f != nil && f.Err != nil {
 		out.invalid = fmt.Errorf("%s:%d: %s: %w", out.file, test.Steps[f.Step].Line, test.Steps[f.Step].Text, f.Err)
 	} else {
@@ -180,6 +184,16 @@ func (r *testRunner) run(file string, test *model.Case) tested {
 	return out
 }
 
+// afford refuses a case with which a file's would take very long.
+func (r *testRunner) afford(file string, test *model.Case, program *ir.Program) error {
+	weight := model.Weight(program)
+	if r.work += weight * len(test.Steps); r.work <= model.MaxWork {
+		return nil
+	}
+	return fmt.Errorf("%s:%d: case %s: this would take too long: %s, each held against %s of the policy, come to more than %d with the cases before; split the case or the file",
+		file, test.Line, test.Name, count(len(test.Steps), "step"), count(weight, "pattern"), model.MaxWork)
+}
+
 // program compiles the policy of a case. The same file is compiled once.
 func (r *testRunner) program(file string, test *model.Case) (*ir.Program, error) {
 	opts := policy.Options{Workspace: r.context.String("workspace"), DocumentFirst: true}
@@ -187,7 +201,8 @@ func (r *testRunner) program(file string, test *model.Case) (*ir.Program, error)
 		opts.Workspace = test.Workspace
 	}
 	if test.Path == "" {
-		p, err := policy.Compile([]policy.Document{{Name: inputName(file), Text: test.Document(), Layer: policy.Container}}, opts)
+		text, above := test.Part()
+		p, err := policy.Compile([]policy.Document{{Name: inputName(file), Text: text, Above: above, Layer: policy.Container}}, opts)
 		if err != nil {
 			return nil, err
 		}

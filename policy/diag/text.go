@@ -23,6 +23,7 @@ type Text struct {
 	Body []byte
 
 	file    []byte
+	above   int   // lines of a larger file that the file is a part of
 	lines   []int // offset in file of each line's first byte
 	offsets []int // offset in file of each byte of Body; nil: the same
 }
@@ -38,14 +39,32 @@ func NewText(name string, file []byte) *Text {
 	return t
 }
 
+// Below returns the text as a part of a larger file, in which so many lines stand above
+// it: positions are those of that file. Line, Lines and Offset count the part's own lines.
+func (t *Text) Below(lines int) *Text {
+	part := *t
+	part.above = lines
+	return &part
+}
+
+// Above returns how many lines of the larger file stand above the text.
+func (t *Text) Above() int { return t.above }
+
 // Embed returns a text that stands in t: offsets has, for each byte of body and
 // one more for its end, the offset in t's file.
 func (t *Text) Embed(body []byte, offsets []int) *Text {
-	return &Text{Name: t.Name, Body: body, file: t.file, lines: t.lines, offsets: offsets}
+	return &Text{Name: t.Name, Body: body, file: t.file, above: t.above, lines: t.lines, offsets: offsets}
 }
 
 // Pos returns the position of a byte of Body.
 func (t *Text) Pos(offset int) Pos {
+	p := t.own(offset)
+	p.Line += t.above
+	return p
+}
+
+// own is the position of a byte of Body in the part of the file alone.
+func (t *Text) own(offset int) Pos {
 	at := t.fileOffset(offset)
 	line := sort.SearchInts(t.lines, at+1) - 1
 	return Pos{line + 1, utf8.RuneCount(t.file[t.lines[line]:at]) + 1}
@@ -57,7 +76,8 @@ func (t *Text) Where(offset int) string {
 	return fmt.Sprintf("%s:%d:%d", t.Name, p.Line, p.Col)
 }
 
-// Offset returns the offset in the file of a position, as far as the file goes.
+// Offset returns the offset in the file of a position, as far as the file goes. The line
+// is one of those that Lines counts.
 func (t *Text) Offset(p Pos) int {
 	if p.Line < 1 {
 		return 0
@@ -90,7 +110,7 @@ func (t *Text) Line(n int) string {
 
 // New makes a diagnostic about a span; the severity comes from the code.
 func (t *Text) New(code Code, at Span, format string, args ...any) Diagnostic {
-	from := t.Pos(at.Start)
+	from := t.own(at.Start)
 	source := t.Line(from.Line)
 	length := 1
 	if at.End > at.Start {
@@ -101,7 +121,7 @@ func (t *Text) New(code Code, at Span, format string, args ...any) Diagnostic {
 		}
 	}
 	return Diagnostic{
-		File: t.Name, Line: from.Line, Col: from.Col, Length: length,
+		File: t.Name, Line: t.above + from.Line, Col: from.Col, Length: length,
 		Severity: code.Severity(), Code: code,
 		Message: fmt.Sprintf(format, args...), Source: clip(source),
 	}

@@ -69,7 +69,7 @@ func (s *Scope) use(p *Process, ops []ir.Op, x place) *operation {
 			s.gain(p, e.in)
 		}
 		if writes {
-			x.file.labels |= s.carried(p)
+			s.label(x.file, s.carried(p))
 			x.file.modified = x.file.modified || !is
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Scope) openAs(p *Process, name, mode, object string) (*operation, error
 	o.effect = func() {
 		x.put()
 		x.file.kind = regular
-		p.open = with(p.open, name, d)
+		p.open = p.open.with(name, d)
 	}
 	return o, nil
 }
@@ -111,7 +111,7 @@ func (s *Scope) openAs(p *Process, name, mode, object string) (*operation, error
 // and "writing through any descriptor": decided again each time, as sends are.
 // "Plain writes through" one that appends are appends.
 func (s *Scope) through(p *Process, op, name string) (*operation, error) {
-	d, ok := p.open[name]
+	d, ok := p.open.get(name)
 	if !ok {
 		return nil, stepErrorf("%s has no descriptor %s", p.Name, name)
 	}
@@ -125,12 +125,12 @@ func (s *Scope) through(p *Process, op, name string) (*operation, error) {
 
 // pass sends a descriptor through a Unix socket, which carries the sender's labels.
 func (s *Scope) pass(p *Process, name string, q *Process) error {
-	d, ok := p.open[name]
+	d, ok := p.open.get(name)
 	if !ok {
 		return stepErrorf("%s has no descriptor %s", p.Name, name)
 	}
 	s.gain(q, s.carried(p))
-	q.open = with(q.open, name, d)
+	q.open = q.open.with(name, d)
 	s.settle()
 	return nil
 }

@@ -59,7 +59,7 @@ func (s *Scope) commit(o *operation) {
 		if e.file != nil && e.moved == "" && !e.unresolved && !e.mapped {
 			// "Naming a file by a source's path, also in rename and link, stores the
 			// label on the inode."
-			e.file.labels |= s.pathSources(e.path)
+			s.label(e.file, s.pathSources(e.path))
 		}
 	}
 	if o.flow != nil {

@@ -4,7 +4,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +19,65 @@ type request struct {
 	again   []string
 	hold    time.Duration
 	until   time.Duration
+	closed  bool
+}
+
+// requests are those that are open, in their order, and those for the same operation.
+type requests struct {
+	list []*request    // with some that were closed
+	due  time.Duration // no held one is over before
+	same map[string]*alike
+}
+
+// alike are requests for one operation.
+type alike struct {
+	list    []*request // with some that were closed
+	retried int        // open ones of processes that don't wait
+}
+
+func (q *requests) add(r *request) {
+	if q.same == nil {
+		q.same = map[string]*alike{}
+	}
+	if q.same[r.key] == nil {
+		q.same[r.key] = &alike{}
+	}
+	same := q.same[r.key]
+	q.list, same.list = append(q.list, r), append(same.list, r)
+	if r.hold == 0 {
+		same.retried++
+	} else if q.due == 0 || r.until < q.due {
+		q.due = r.until
+	}
+}
+
+// retried tells whether one is open for an operation that a process tries again.
+func (q *requests) retried(key string) bool { return q.same[key] != nil && q.same[key].retried > 0 }
+
+func (q *requests) remove(r *request) {
+	if r.closed {
+		return
+	}
+	if r.closed = true; r.hold == 0 {
+		q.same[r.key].retried--
+	}
+}
+
+// oldest returns the one that was opened first, nil if none is open.
+func (q *requests) oldest() *request {
+	q.list = open(q.list)
+	if len(q.list) == 0 {
+		return nil
+	}
+	return q.list[0]
+}
+
+// open leaves out what was closed before the first that is open.
+func open(list []*request) []*request {
+	for len(list) > 0 && list[0].closed {
+		list = list[1:]
+	}
+	return list
 }
 
 // answer is what a person said: a grant "is counted or timed", and "a denial is
@@ -57,7 +115,7 @@ func (s *Scope) asked(r *ruling, p *Process, e *event, hold time.Duration) {
 	case !a.holds(s.now):
 	case a.denied:
 		r.Effect, r.ask = ir.Block, nil
-		r.Why += "; a person denied this"
+		r.denied = true
 		if a.because != "" {
 			r.Because = a.because
 		}
@@ -78,9 +136,7 @@ func askKey(rule string, p *Process, e *event) string {
 		object = fmt.Sprintf("%s inode %d modified %t to %q", e.path, e.file.number, e.file.modified, e.to)
 	}
 	if e.op == ir.Exec {
-		for _, name := range slices.Sorted(maps.Keys(p.env)) {
-			environment += fmt.Sprintf(" %q=%q", name, p.env[name])
-		}
+		environment = fmt.Sprintf(" with %x", p.env.sum)
 	}
 	return fmt.Sprintf("%q %s %q %q in %q as %q%s", rule, e.op, object, e.argv, p.dir, p.user, environment)
 }
@@ -91,15 +147,15 @@ func (s *Scope) ask(r *request, p *Process, again []string) {
 	if r.hold > 0 {
 		r.subject, r.again, r.until = p, again, s.now+r.hold
 		p.held = r
-	} else if slices.ContainsFunc(s.requests, func(x *request) bool { return x.key == r.key && x.hold == 0 }) {
+	} else if s.requests.retried(r.key) {
 		return
 	}
-	s.requests = append(s.requests, r)
+	s.requests.add(r)
 }
 
 // close takes a request back.
 func (s *Scope) close(r *request) {
-	s.requests = slices.DeleteFunc(s.requests, func(x *request) bool { return x == r })
+	s.requests.remove(r)
 	if r.subject != nil {
 		r.subject.held = nil
 	}
@@ -154,9 +210,14 @@ func (s *Scope) goOn(r *request) {
 // answered closes what else is open for the same operation, as far as the answer
 // goes.
 func (s *Scope) answered(key string) {
-	for _, r := range slices.Clone(s.requests) {
+	same := s.requests.same[key]
+	same.list = open(same.list)
+	for _, r := range same.list { // without what is asked anew meanwhile
 		a := s.answers[key]
-		if r.key != key || !a.holds(s.now) {
+		if !a.holds(s.now) {
+			return
+		}
+		if r.closed {
 			continue
 		}
 		s.close(r)
@@ -181,10 +242,10 @@ func (s *Scope) Deny(during time.Duration, because string) error {
 }
 
 func (s *Scope) oldest() (*request, error) {
-	if len(s.requests) == 0 {
+	r := s.requests.oldest()
+	if r == nil {
 		return nil, stepErrorf("no request is open")
 	}
-	r := s.requests[0]
 	s.close(r)
 	return r, nil
 }
@@ -192,10 +253,18 @@ func (s *Scope) oldest() (*request, error) {
 // Wait lets time pass. A held operation that nobody answers in time "fails with
 // EPERM".
 func (s *Scope) Wait(d time.Duration) {
-	s.now += d
-	for _, r := range slices.Clone(s.requests) {
-		if r.subject != nil && s.now >= r.until {
+	if s.now += d; s.requests.due == 0 || s.now < s.requests.due {
+		return
+	}
+	s.requests.due = 0
+	for _, r := range s.requests.list {
+		switch {
+		case r.closed || r.hold == 0:
+		case s.now >= r.until:
 			s.close(r)
+		case s.requests.due == 0 || r.until < s.requests.due:
+			s.requests.due = r.until
 		}
 	}
+	s.requests.list = slices.DeleteFunc(s.requests.list, func(r *request) bool { return r.closed })
 }

@@ -3,9 +3,9 @@
 package model
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,37 +41,36 @@ func (s *Step) Want() string { return strings.TrimSpace(s.Verdict + " " + s.Rule
 // Document returns the policy that is written in the case as the text of a policy
 // file; there is none when the case has a Path. Each of its lines is the line of
 // the case file with the same number, so that what is said of the one is true of
-// the other.
+// the other; a workspace that stands before the first case comes last.
 func (c *Case) Document() []byte {
-	if c.Path != "" {
+	text, above := c.Part()
+	if text == nil {
 		return nil
 	}
-	var b strings.Builder
-	line := 1
-	at := func(number int, text string) {
-		for ; line < number; line++ {
-			b.WriteByte('\n')
-		}
-		b.WriteString(text)
-	}
-	workspace := func() {
-		if c.Workspace != "" {
-			at(c.workspaceLine, "workspace: "+c.Workspace)
-		}
+	return append(bytes.Repeat([]byte{'\n'}, above), text...)
+}
+
+// Part is Document without the empty lines at its beginning, and their number.
+func (c *Case) Part() (text []byte, above int) {
+	if c.Path != "" {
+		return nil, 0
 	}
 	if c.YAML != "" {
-		at(c.policyLine+1, c.YAML)
-		return []byte(b.String())
+		return []byte(c.YAML), c.policyLine
 	}
-	if c.workspaceLine < c.policyLine {
-		workspace()
+	const key = "policy: |\n"
+	workspace := "workspace: " + c.Workspace + "\n"
+	gap := func(lines int) string { return strings.Repeat("\n", max(0, lines)) }
+	switch first := c.workspaceLine; {
+	case c.Workspace == "":
+		return []byte(key + c.Policy), c.policyLine - 1
+	case first < c.Line: // of all cases
+		return []byte(key + c.Policy + workspace), c.policyLine - 1
+	case first < c.policyLine:
+		return []byte(workspace + gap(c.policyLine-first-1) + key + c.Policy), first - 1
+	default:
+		return []byte(key + c.Policy + gap(first-c.policyLine-1-strings.Count(c.Policy, "\n")) + workspace), c.policyLine - 1
 	}
-	at(c.policyLine, "policy: |\n"+c.Policy)
-	line += 1 + strings.Count(c.Policy, "\n")
-	if c.workspaceLine > c.policyLine {
-		workspace()
-	}
-	return []byte(b.String())
 }
 
 // ParseCases reads a case file: cases that begin with `== NAME`, each with
@@ -83,7 +82,7 @@ func (c *Case) Document() []byte {
 // cases come with it, and those without an Err can be acted out; unless a mistake
 // is about all of them.
 func ParseCases(name, text string) ([]Case, error) {
-	p := caseParser{name: name, common: Case{Name: "what stands before the first case"}}
+	p := caseParser{name: name, common: Case{Name: "what stands before the first case"}, names: map[string]int{}}
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\uFEFF"), "\n") {
 		p.number = i + 1
 		if !utf8.ValidString(line) {
@@ -110,7 +109,9 @@ type caseParser struct {
 	number  int
 	common  Case
 	cases   []Case
-	section string // "" outside, or unread
+	names   map[string]int  // the lines where cases begin
+	section string          // "" outside, or unread
+	text    strings.Builder // of the section that is a policy
 	errs    []error
 	broken  bool // a mistake is about all cases
 }
@@ -171,22 +172,39 @@ func (p *caseParser) line(line string) {
 
 // title begins a case.
 func (p *caseParser) title(words []string) {
-	name, same := "?", -1
+	name := "?"
 	if len(words) == 1 {
 		name = words[0]
-		same = slices.IndexFunc(p.cases, func(c Case) bool { return c.Name == name })
 	}
-	p.cases, p.section = append(p.cases, Case{Name: name, Line: p.number}), ""
-	switch {
+	p.endSection()
+	p.cases = append(p.cases, Case{Name: name, Line: p.number})
+	switch line, same := p.names[name]; {
 	case len(words) != 1:
 		p.fail("a case begins with == NAME, one word")
-	case same >= 0:
-		p.fail("there is a case %s already, at line %d", name, p.cases[same].Line)
+	case same:
+		p.fail("there is a case %s already, at line %d", name, line)
+	default:
+		p.names[name] = p.number
 	}
+}
+
+// endSection gives the text of a policy that has been read to its case.
+func (p *caseParser) endSection() {
+	if len(p.cases) > 0 {
+		switch c := &p.cases[len(p.cases)-1]; p.section {
+		case "policy":
+			c.Policy = p.text.String()
+		case "yaml":
+			c.YAML = p.text.String()
+		}
+	}
+	p.text.Reset()
+	p.section = ""
 }
 
 // key begins a section, or takes a value.
 func (p *caseParser) key(c *Case, key, value string) {
+	p.endSection()
 	p.section = unread
 	if value == "|" {
 		value = ""
@@ -219,10 +237,8 @@ func (p *caseParser) key(c *Case, key, value string) {
 func (p *caseParser) inside(line string) {
 	c := &p.cases[len(p.cases)-1]
 	switch p.section {
-	case "policy":
-		c.Policy += line + "\n"
-	case "yaml":
-		c.YAML += line + "\n"
+	case "policy", "yaml":
+		p.text.WriteString(line + "\n")
 	case "trace":
 		step, err := parseStep(line)
 		if err != nil {
@@ -241,6 +257,7 @@ func (p *caseParser) inside(line string) {
 
 // finish looks at what the cases lack.
 func (p *caseParser) finish() {
+	p.endSection()
 	if len(p.cases) == 0 {
 		p.broken = true
 		_ = p.add(1, "no case: one begins with == NAME")

@@ -28,14 +28,20 @@ type mapping struct {
 	spoils uint64
 }
 
-// maxMapped bounds the mappings of all processes together: what is shared is looked at
-// with every step.
-const maxMapped = 10_000
+// Bounds of the mappings of all processes together: those that there are at a time, which
+// labels move between, and those that ever were, since a child gets all of its parent's.
+const (
+	maxMapped = 10_000
+	maxMaps   = 1_000_000
+)
 
 // mappable says why a process cannot have more mappings, nil if it can.
 func (s *Scope) mappable(more int) error {
 	if s.mapped+more > maxMapped {
 		return stepErrorf("there are more than %d shared mappings", maxMapped)
+	}
+	if s.maps+more > maxMaps {
+		return stepErrorf("there were more than %d shared mappings, those that children have from their parents counted", maxMaps)
 	}
 	return nil
 }
@@ -52,7 +58,8 @@ func (s *Scope) attach(p *Process, m mapping) {
 	}
 	if !slices.Contains(p.mapped, m) {
 		p.mapped = append(p.mapped, m)
-		s.count(m, 1)
+		s.count(p, m, 1)
+		s.touch(p)
 	}
 }
 
@@ -63,7 +70,7 @@ func (s *Scope) detach(p *Process, all bool) {
 		if m.stays && !all {
 			kept = append(kept, m)
 		} else {
-			s.count(m, -1)
+			s.count(p, m, -1)
 		}
 	}
 	p.mapped = kept
@@ -73,13 +80,24 @@ func (s *Scope) detach(p *Process, all bool) {
 func (s *Scope) inherit(p *Process) {
 	p.mapped = slices.Clone(p.mapped)
 	for _, m := range p.mapped {
-		s.count(m, 1)
+		s.count(p, m, 1)
+	}
+	if p.queued { // as the parent is
+		p.queued = false
+		s.touch(p)
 	}
 }
 
-// count keeps the numbers of mappings, of all and by the gate that they keep stale.
-func (s *Scope) count(m mapping, by int) {
-	s.mapped += by
+// count keeps the numbers of mappings, of all, of the file and by the gate that they keep
+// stale.
+func (s *Scope) count(p *Process, m mapping, by int) {
+	s.mapped, s.maps = s.mapped+by, s.maps+max(0, by)
+	if m.file.shared == nil {
+		m.file.shared = map[*Process]int{}
+	}
+	if m.file.shared[p] += by; m.file.shared[p] == 0 {
+		delete(m.file.shared, p)
+	}
 	for set := m.spoils; set != 0; set &= set - 1 {
 		s.spoiling[bits.TrailingZeros64(set)] += by
 	}
@@ -95,7 +113,32 @@ func (s *Scope) gain(p *Process, labels uint64) {
 	if labels&^p.Labels != 0 {
 		p.Labels &^= s.integrity
 	}
-	p.Labels |= labels
+	if labels&^p.Labels != 0 {
+		p.Labels |= labels
+		s.touch(p)
+	}
+}
+
+// label is what a flow brings to a file.
+func (s *Scope) label(f *file, labels uint64) {
+	if labels&^f.labels == 0 {
+		return
+	}
+	f.labels |= labels
+	for p := range f.shared {
+		s.touch(p)
+	}
+}
+
+// touch queues a process to be settled: what it carries has changed, or what it shares.
+func (s *Scope) touch(p *Process) {
+	if s.watch != nil {
+		s.watch(p)
+	}
+	if !p.queued {
+		p.queued = true
+		s.queue = append(s.queue, p)
+	}
 }
 
 // carried are the labels that a process gives to files and channels.
@@ -104,15 +147,13 @@ func (s *Scope) carried(p *Process) uint64 { return p.Labels &^ s.integrity }
 // settle lets labels move through shared memory until nothing changes: what one
 // process of it gains, the memory and all others that share it gain.
 func (s *Scope) settle() {
-	for changed := s.mapped > 0; changed; {
-		changed = false
-		for _, p := range s.processes {
-			for _, m := range p.mapped {
-				file, process := m.file.labels, p.Labels
-				m.file.labels |= s.carried(p)
-				s.gain(p, m.file.labels)
-				changed = changed || m.file.labels != file || p.Labels != process
-			}
+	for len(s.queue) > 0 {
+		p := s.queue[0]
+		s.queue = s.queue[1:]
+		p.queued = false
+		for _, m := range p.mapped {
+			s.label(m.file, s.carried(p))
+			s.gain(p, m.file.labels)
 		}
 	}
 }

@@ -41,8 +41,30 @@ func (d Decision) Denied() bool { return d.Effect >= ir.Ask }
 type ruling struct {
 	Decision
 	order  int // in the file; what is no clause comes last
+	event  *event
+	labels uint64
+	text   string // of what is neither a clause nor a default, why
+	denied bool   // a person did
 	ask    *request
 	answer *answer // that lifted an ask
+}
+
+// why says in words what decided, and on what.
+func (r *ruling) why(s *Scope, p *Process) string {
+	out := r.text
+	switch {
+	case r.Clause != nil:
+		out = fmt.Sprintf("%s: `%s` matches %s", r.Clause.Pos, r.Clause.Text, r.event)
+		if len(r.Clause.If) > 0 {
+			out += fmt.Sprintf("; %s holds %s", p.Name, s.LabelNames(r.labels))
+		}
+	case r.Default != nil:
+		out = fmt.Sprintf("%s: `%s`, and no allow clause matches %s", r.Default.Pos, r.Default.Text, r.event)
+	}
+	if r.denied {
+		out += "; a person denied this"
+	}
+	return out
 }
 
 // decide finds the strictest of all rulings on all events of an operation: "kill >
@@ -51,24 +73,29 @@ type ruling struct {
 func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
 	best.order = len(s.program.Clauses) + 1
 	if o.refused != "" {
-		best.Effect, best.Why = ir.Block, o.refused
+		best.Effect, best.text = ir.Block, o.refused
 	}
+	var matched []string
+	seen := map[string]bool{}
 	for _, e := range o.events {
 		labels := s.wouldHold(o.subject, e)
-		for _, r := range slices.Concat(s.clauses(o.subject, e, labels), s.defaults(o.subject, e, labels), s.structure(e, labels)) {
+		weigh := func(r *ruling) {
 			if r.answer != nil && !slices.Contains(lifted, r.answer) {
 				lifted = append(lifted, r.answer)
 			}
-			matched := best.Matched
-			if r.Rule != "" && !slices.Contains(matched, r.Rule) {
+			if r.Rule != "" && !seen[r.Rule] {
+				seen[r.Rule] = true
 				matched = append(matched, r.Rule)
 			}
 			if r.Effect > best.Effect || r.Effect == best.Effect && r.Effect > ir.Allow && r.order < best.order {
-				best = r
+				best = *r
 			}
-			best.Matched = matched
 		}
+		s.clauses(o.subject, e, labels, weigh)
+		s.defaults(o.subject, e, labels, weigh)
+		s.structure(e, labels, weigh)
 	}
+	best.Matched, best.Why = matched, best.why(s, o.subject)
 	return best, lifted
 }
 
@@ -82,27 +109,26 @@ func (s *Scope) wouldHold(p *Process, e *event) uint64 {
 	return p.Labels | in
 }
 
-// clauses returns what the clauses that match say.
-func (s *Scope) clauses(p *Process, e *event, labels uint64) (out []ruling) {
+// clauses tells what the clauses that match say.
+func (s *Scope) clauses(p *Process, e *event, labels uint64, weigh func(*ruling)) {
 	for i := range s.program.Clauses {
 		c := &s.program.Clauses[i]
-		if c.Effect == ir.Allow || s.mismatch(c, p, e, labels) != nil {
+		if c.Effect == ir.Allow || !e.concerns(c) || s.mismatch(c, p, e, labels) != nil {
 			continue
 		}
-		rule := s.program.Rules[c.Rule]
-		r := ruling{order: i, Decision: Decision{
-			Effect: c.Effect, Rule: rule.Name, Because: rule.Because, Clause: c,
-			Why: fmt.Sprintf("%s: `%s` matches %s", c.Pos, c.Text, e),
-		}}
-		if len(c.If) > 0 {
-			r.Why += fmt.Sprintf("; %s holds %s", p.Name, s.LabelNames(labels))
-		}
+		rule := &s.program.Rules[c.Rule]
+		r := ruling{order: i, event: e, labels: labels, Decision: Decision{Effect: c.Effect, Rule: rule.Name, Because: rule.Because, Clause: c}}
 		if c.Effect == ir.Ask {
 			s.asked(&r, p, e, c.Hold)
 		}
-		out = append(out, r)
+		weigh(&r)
 	}
-	return out
+}
+
+// concerns tells whether a clause can be about an event: most are not, and that is found
+// out without words.
+func (e *event) concerns(c *ir.Clause) bool {
+	return ir.Governs(c.Op, e.op) && (e.moved != "" || e.unresolved || e.named(c.Pattern, either))
 }
 
 // movedApart: "renaming a directory D to E counts as write and unlink under every
@@ -157,44 +183,41 @@ func (s *Scope) lifts(clause int, d ir.Default) bool {
 	return s.program.Clauses[clause].Effect == ir.Allow && ir.Lifts(s.program.LayerOf(clause), d.Layer)
 }
 
-// defaults returns the defaults that no allow clause lifts: "allow only lifts a
+// defaults tells of the defaults that no allow clause lifts: "allow only lifts a
 // default".
-func (s *Scope) defaults(p *Process, e *event, labels uint64) (out []ruling) {
+func (s *Scope) defaults(p *Process, e *event, labels uint64, weigh func(*ruling)) {
 	for i := range s.program.Defaults {
 		d := &s.program.Defaults[i]
 		if !s.governs(*d, e) || d.Effect == ir.Allow || s.lifted(*d, p, e, labels) != nil {
 			continue
 		}
-		r := ruling{order: len(s.program.Clauses), Decision: Decision{
-			Effect: d.Effect, Default: d, Why: fmt.Sprintf("%s: `%s`, and no allow clause matches %s", d.Pos, d.Text, e),
-		}}
+		r := ruling{order: len(s.program.Clauses), event: e, labels: labels, Decision: Decision{Effect: d.Effect, Default: d}}
 		if d.Effect == ir.Ask {
 			s.asked(&r, p, e, d.Hold)
 		}
-		out = append(out, r)
+		weigh(&r)
 	}
-	return out
 }
 
 // lifted returns the allow clause that lifts a default, nil if none does.
 func (s *Scope) lifted(d ir.Default, p *Process, e *event, labels uint64) *ir.Clause {
 	for i := range s.program.Clauses {
 		c := &s.program.Clauses[i]
-		if s.lifts(i, d) && s.mismatch(c, p, e, labels) == nil {
+		if s.lifts(i, d) && e.concerns(c) && s.mismatch(c, p, e, labels) == nil {
 			return c
 		}
 	}
 	return nil
 }
 
-// structure returns what no policy is needed for: "the engine's own files … can't be
+// structure tells what no policy is needed for: "the engine's own files … can't be
 // changed or, but for the feedback socket, reached from inside" (invariant 1), "no
 // write to cgroupfs" (3), what `protect` keeps (4: "read, never changed, by any
 // path, link or descriptor"), and of a directory that is renamed: "where a file
 // source or protect is concerned it is refused".
-func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
+func (s *Scope) structure(e *event, labels uint64, weigh func(*ruling)) {
 	refuse := func(why string, by *ir.Protect) {
-		out = append(out, ruling{order: len(s.program.Clauses) + 1, Decision: Decision{Effect: ir.Block, Why: why, Protect: by}})
+		weigh(&ruling{order: len(s.program.Clauses) + 1, text: why, Decision: Decision{Effect: ir.Block, Protect: by}})
 	}
 	if e.peer != nil && below(e.peer.unix, engineFolder) {
 		refuse(e.String()+": it is the engine's own", nil)
@@ -212,7 +235,7 @@ func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
 			}
 			if e.named(x.Pattern, either) {
 				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change", x.Pos, x.Text, e), x)
-			} else if other := s.files.alias(e, x.Pattern); other != "" {
+			} else if other := e.alias(x.Pattern); other != "" {
 				refuse(fmt.Sprintf("%s: `protect: %s` keeps what %s would change: it is %s, too", x.Pos, x.Text, e, other), x)
 			}
 		}
@@ -220,7 +243,6 @@ func (s *Scope) structure(e *event, labels uint64) (out []ruling) {
 	if src := s.sourceOf(e); src != nil {
 		refuse(fmt.Sprintf("%s: `%s` would not name the same files: a directory that a file source names stays", src.Pos, src.Text), nil)
 	}
-	return out
 }
 
 // sourceOf returns a source of a label that not the same files below a directory

@@ -69,14 +69,14 @@ func (e *event) named(p ir.Pattern, by names) bool {
 
 // alias returns another name of the event's file that a pattern names, "" if none does:
 // "by any path, link or descriptor".
-func (t *tree) alias(e *event, p ir.Pattern) (name string) {
+func (e *event) alias(p ir.Pattern) (name string) {
 	if e.file == nil || !e.file.linked || e.unresolved || e.moved != "" {
 		return ""
 	}
-	for other, f := range t.names {
-		x := event{op: e.op, path: other, file: f}
-		if f == e.file && x.named(p, either) && (name == "" || other < name) {
-			name = other
+	for _, n := range e.file.names {
+		x := event{op: e.op, path: n.path(), file: e.file}
+		if x.named(p, either) && (name == "" || x.path < name) {
+			name = x.path
 		}
 	}
 	return name

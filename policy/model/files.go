@@ -3,8 +3,8 @@
 package model
 
 import (
-	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +17,9 @@ type file struct {
 	linked   bool // it got a second one
 	kind     fileKind
 	number   int // 0: it does not exist yet
+	names    []*node
+	shared   map[*Process]int // who has mapped it, how often
+	lost     int              // when it was last counted as one of which all was lost
 }
 
 type fileKind uint8
@@ -29,81 +32,155 @@ const (
 )
 
 // tree has the names of files. A name that a trace has not used exists, made from
-// outside the scope.
+// outside the scope. It is a tree of names, so that a step takes as long as its paths
+// are, however many names there are.
 type tree struct {
-	names map[string]*file
-	links map[string]string // symbolic links, as written
-	gone  map[string]bool   // names that went away, and all below them
-	moved map[string]bool   // names that were given inside, with all below them
-	count int
-	// inside counts the names below each directory that the trace has used.
-	inside map[string]int
-	// unused are the files of names that exist and that nothing has happened to.
-	unused map[string]*file
+	root  *node
+	count int // inodes
+	now   int // counts what happens to many names at once
 	// Of files that the trace has not named: what they count as when it was lost
 	// what was known of them.
+	lost     int // when, 0 if it was not
 	labels   uint64
 	modified bool
 }
 
-func newTree() *tree {
-	return &tree{
-		names: map[string]*file{}, links: map[string]string{}, gone: map[string]bool{}, moved: map[string]bool{},
-		unused: map[string]*file{}, inside: map[string]int{},
+// node is one name in its directory.
+type node struct {
+	parent   *node
+	name     string
+	children map[string]*node
+	file     *file  // that the trace has used by this name
+	link     string // the target, as written, of a symbolic link
+	gone     bool   // it went away, and all below it
+	moved    int    // when it was given inside, with all below it; 0 if it was not
+	given    int    // when the file was
+	inside   int    // how many names below it the trace has used
+	// unused is the file of a name that exists and that nothing has happened to, since
+	// it was found.
+	unused *file
+	found  int
+}
+
+func newTree() *tree { return &tree{root: &node{}} }
+
+// path is the name with all directories above it.
+func (n *node) path() string {
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	slices.Reverse(names)
+	return "/" + strings.Join(names, "/")
+}
+
+// uses counts what the trace has used of this name itself.
+func (n *node) uses() (count int) {
+	if n.file != nil {
+		count++
+	}
+	if n.link != "" {
+		count++
+	}
+	return count
+}
+
+// count changes how many names are below all directories above a name.
+func (n *node) count(by int) {
+	for n = n.parent; n != nil && by != 0; n = n.parent {
+		n.inside += by
 	}
 }
 
-// above calls f for a name and all directories above it, until f says so.
-func above(name string, f func(string) bool) bool {
-	for ; ; name = path.Dir(name) {
-		if f(name) {
-			return true
-		}
-		if name == "/" || name == "." {
-			return false
+// components are the names in a clean absolute path.
+func components(name string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for rest := strings.TrimPrefix(name, "/"); rest != ""; {
+			var next string
+			if next, rest, _ = strings.Cut(rest, "/"); !yield(next) {
+				return
+			}
 		}
 	}
+}
+
+// sight is what is known of a name and what is above it.
+type sight struct {
+	node   *node // nil if nothing is known of the name itself
+	gone   bool  // it, or a directory above it, went away
+	inFile bool  // something above it is known to be no directory
+	moved  int   // when it last got another path, with a directory or alone; 0 if never
+}
+
+func (t *tree) look(name string) sight {
+	x := sight{node: t.root, gone: t.root.gone}
+	for part := range components(name) {
+		n := x.node
+		x.inFile = x.inFile || n.link == "" && n.file != nil && n.file.kind == regular
+		if x.node = n.children[part]; x.node == nil {
+			return x
+		}
+		x.gone, x.moved = x.gone || x.node.gone, max(x.moved, x.node.moved)
+	}
+	return x
+}
+
+// make returns the node of a name.
+func (t *tree) make(name string) *node {
+	n := t.root
+	for part := range components(name) {
+		next := n.children[part]
+		if next == nil {
+			next = &node{parent: n, name: strings.Clone(part)}
+			if n.children == nil {
+				n.children = map[string]*node{}
+			}
+			n.children[part] = next
+		}
+		n = next
+	}
+	return n
 }
 
 // below tells whether a name is a directory or in it.
 func below(name, dir string) bool {
-	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+	dir = strings.TrimSuffix(dir, "/")
+	return strings.HasPrefix(name, dir) && (len(name) == len(dir) || name[len(dir)] == '/')
 }
 
 // exists tells whether a name does.
-func (t *tree) exists(name string) bool {
-	if t.inFile(name) {
-		return false
-	}
-	if t.names[name] != nil || t.links[name] != "" {
-		return true
-	}
-	return !above(name, func(n string) bool { return t.gone[n] })
+func (t *tree) exists(name string) bool { return t.look(name).exists() }
+
+func (x sight) exists() bool {
+	return !x.inFile && (x.node != nil && x.node.uses() > 0 || !x.gone)
 }
 
 // inFile tells whether something above a name is known to be no directory.
-func (t *tree) inFile(name string) bool {
-	return name != "/" && above(path.Dir(name), func(n string) bool {
-		return t.links[n] == "" && t.names[n] != nil && t.names[n].kind == regular
-	})
-}
+func (t *tree) inFile(name string) bool { return t.look(name).inFile }
 
 // find returns the file of a resolved path, a new one if there is none: "a denied
 // create leaves no empty file".
 func (t *tree) find(name string) *file {
-	if f := t.names[name]; f != nil {
+	x := t.look(name)
+	if x.node != nil && x.node.file != nil {
+		f := x.node.file
+		f.named = f.named || x.moved > x.node.given
+		t.forgotten(f)
 		return f
 	}
-	if !t.exists(name) {
-		return &file{}
+	if !x.exists() {
+		return t.fresh()
 	}
-	if t.unused[name] == nil { // from outside, with what is not known of it
-		t.unused[name] = t.number(&file{
-			labels: t.labels, modified: t.modified, named: above(name, func(n string) bool { return t.moved[n] }),
-		})
+	n := t.make(name)
+	if n.unused == nil || n.found < max(x.moved, t.lost) { // from outside, with what is not known of it
+		n.unused = t.number(&file{labels: t.labels, modified: t.modified, named: x.moved > 0, lost: t.lost})
+		n.found = t.now
 	}
-	return t.unused[name]
+	return n.unused
 }
+
+// fresh is a file that does not exist yet.
+func (t *tree) fresh() *file { return &file{lost: t.lost} }
 
 // number gives a file its inode.
 func (t *tree) number(f *file) *file {
@@ -116,135 +193,124 @@ func (t *tree) number(f *file) *file {
 
 // saturate makes all files count as modified and as carrying labels.
 func (t *tree) saturate(labels uint64) {
-	t.labels, t.modified = labels, true
-	clear(t.unused)
-	for _, f := range t.names {
-		f.labels, f.modified = f.labels|labels, true
+	t.now++
+	t.labels, t.modified, t.lost = labels, true, t.now
+}
+
+// forgotten is saturate, for a file that is named again.
+func (t *tree) forgotten(f *file) {
+	if f.lost < t.lost {
+		f.labels, f.modified, f.lost = f.labels|t.labels, true, t.lost
 	}
 }
 
 func (t *tree) remove(name string) {
 	t.forget(name)
-	t.gone[name] = true
+	t.make(name).gone = true
 }
 
 // used tells whether the trace has used a name, and it is still there.
-func (t *tree) used(name string) bool { return t.names[name] != nil || t.links[name] != "" }
+func (t *tree) used(name string) bool {
+	n := t.look(name).node
+	return n != nil && n.uses() > 0
+}
+
+// target is where the symbolic link of a name leads, "" if it is no link.
+func (t *tree) target(name string) string {
+	if n := t.look(name).node; n != nil {
+		return n.link
+	}
+	return ""
+}
 
 // give gives a file a name, and link a symbolic link one with its target.
 func (t *tree) give(name string, f *file) {
-	if t.names[name] == nil {
-		t.within(name, 1)
+	n := t.make(name)
+	if n.unused = nil; n.file == f {
+		return
 	}
-	t.names[name] = f
+	n.dropFile()
+	n.file, n.given = f, t.now
+	f.names = append(f.names, n)
+	n.count(1)
 }
 
-func (t *tree) link(name, target string) {
-	if t.links[name] == "" {
-		t.within(name, 1)
+func (t *tree) link(name, target string) *node {
+	n := t.make(name)
+	if n.link == "" {
+		n.count(1)
 	}
-	t.links[name] = target
+	n.link = target
+	return n
 }
 
 // forget takes a name from whatever has it.
 func (t *tree) forget(name string) {
-	if t.names[name] != nil {
-		t.within(name, -1)
-	}
-	if t.links[name] != "" {
-		t.within(name, -1)
-	}
-	delete(t.names, name)
-	delete(t.links, name)
-}
-
-func (t *tree) within(name string, by int) {
-	if name == "/" {
+	n := t.look(name).node
+	if n == nil {
 		return
 	}
-	above(path.Dir(name), func(dir string) bool {
-		t.inside[dir] += by
-		return false
-	})
+	n.dropFile()
+	if n.link != "" {
+		n.link = ""
+		n.count(-1)
+	}
+}
+
+func (n *node) dropFile() {
+	if f := n.file; f != nil {
+		f.names = slices.DeleteFunc(f.names, func(x *node) bool { return x == n })
+		n.file = nil
+		n.count(-1)
+	}
 }
 
 // parent tells whether a name that was used is under a directory.
-func (t *tree) parent(dir string) bool { return t.inside[dir] > 0 }
+func (t *tree) parent(dir string) bool {
+	n := t.look(dir).node
+	return n != nil && n.inside > 0
+}
 
 // isDirectory tells whether moving a name may move names below it. What a trace
 // has not shown to be a file can be a directory.
 func (t *tree) isDirectory(name string) bool {
-	if t.links[name] != "" {
-		return false
-	}
-	f := t.names[name]
-	return f == nil || f.kind != regular || t.parent(name)
+	n := t.look(name).node
+	return n == nil || n.link == "" && (n.file == nil || n.file.kind != regular || n.inside > 0)
 }
 
 // rename gives a name and all that is known below it another one.
 func (t *tree) rename(from, to string) {
-	t.move(from, to)
-	t.gone[from] = true
-}
-
-// move is a rename after which the old name is still to be thought of.
-func (t *tree) move(from, to string) {
-	moved, links := map[string]*file{}, map[string]string{}
-	for name, f := range t.names {
-		if below(name, from) {
-			f.named = true
-			moved[to+name[len(from):]] = f
-		}
-	}
-	for name, target := range t.links {
-		if below(name, from) {
-			links[to+name[len(from):]] = target
-		}
-	}
-	for name := range t.names {
-		if below(name, from) {
-			t.forget(name)
-		}
-	}
-	for name := range t.links {
-		if below(name, from) {
-			t.forget(name)
-		}
-	}
-	maps.DeleteFunc(t.unused, func(name string, _ *file) bool { return below(name, from) || below(name, to) })
-	relocate(t.gone, from, to)
-	relocate(t.moved, from, to)
-	t.moved[to] = true
-	for name, f := range moved {
-		t.give(name, f)
-	}
-	for name, target := range links {
-		t.link(name, target)
-	}
-}
-
-// relocate moves what is marked below a directory, over what was marked there.
-func relocate(marks map[string]bool, from, to string) {
-	for name := range marks {
-		if below(name, to) {
-			delete(marks, name)
-		}
-	}
-	for name := range maps.Clone(marks) {
-		if below(name, from) {
-			delete(marks, name)
-			marks[to+name[len(from):]] = true
-		}
-	}
+	moved := t.detach(from)
+	t.attach(moved, to)
+	t.make(from).gone = true
 }
 
 // exchange swaps two names and all that is known below them.
 func (t *tree) exchange(a, b string) {
-	const aside = "\x00"
-	t.move(a, aside)
-	t.move(b, a)
-	t.move(aside, b)
-	delete(t.moved, aside)
+	x, y := t.detach(a), t.detach(b)
+	t.attach(x, b)
+	t.attach(y, a)
+}
+
+// detach takes a name, with all below it, out of the tree.
+func (t *tree) detach(name string) *node {
+	n := t.make(name)
+	n.count(-n.uses() - n.inside)
+	delete(n.parent.children, n.name)
+	return n
+}
+
+// attach puts what was detached in the place of a name, and of all below it.
+func (t *tree) attach(n *node, name string) {
+	old := t.detach(name)
+	n.parent, n.name = old.parent, old.name
+	if n.parent.children == nil {
+		n.parent.children = map[string]*node{}
+	}
+	n.parent.children[n.name] = n
+	n.count(n.uses() + n.inside)
+	t.now++
+	n.moved = t.now
 }
 
 // resolve makes a path absolute and follows symbolic links; the last component
@@ -252,22 +318,40 @@ func (t *tree) exchange(a, b string) {
 // is longer than the engine's buffer".
 func (t *tree) resolve(name string, follow bool) (resolved string, ok bool) {
 	const maxPath, maxLinks = 4096, 40
-	done, rest := "/", strings.Split(name, "/")
+	var done []string
+	at := []*node{t.root} // of the directories above and of done; nil where nothing is known
+	rest := strings.Split(name, "/")
+	slices.Reverse(rest)
 	for followed := 0; len(rest) > 0; {
-		next := path.Join(done, rest[0]) // the parent of what was resolved, for ..
-		rest = rest[1:]
-		target := t.links[next]
-		if target == "" || len(rest) == 0 && !follow {
-			done = next
+		part := rest[len(rest)-1]
+		rest = rest[:len(rest)-1]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if len(done) > 0 {
+				done, at = done[:len(done)-1], at[:len(at)-1]
+			}
+			continue
+		}
+		var next *node
+		if dir := at[len(at)-1]; dir != nil {
+			next = dir.children[part]
+		}
+		if next == nil || next.link == "" || len(rest) == 0 && !follow {
+			done, at = append(done, part), append(at, next)
 			continue
 		}
 		if followed++; followed > maxLinks {
 			return path.Clean(name), false
 		}
-		if target[0] == '/' {
-			done = "/"
+		if next.link[0] == '/' {
+			done, at = nil, at[:1]
 		}
-		rest = append(strings.Split(target, "/"), rest...)
+		target := strings.Split(next.link, "/")
+		slices.Reverse(target)
+		rest = append(rest, target...)
 	}
-	return done, len(done) < maxPath
+	resolved = "/" + strings.Join(done, "/")
+	return resolved, len(resolved) < maxPath
 }

@@ -13,6 +13,9 @@ import (
 // shares no code with package pattern or the automaton: it is the second opinion
 // on section 6.
 func Match(glob, key string, mode pattern.Mode) bool {
+	if !begins(glob, key) {
+		return false
+	}
 	for _, g := range expandGlob(glob) {
 		if matchGlob(g, key, mode) {
 			return true
@@ -20,6 +23,20 @@ func Match(glob, key string, mode pattern.Mode) bool {
 	}
 	return false
 }
+
+// begins tells whether a key can match as far as a glob says it in plain characters: most
+// keys cannot, and that is found out at once.
+func begins(glob, key string) bool {
+	for i := 0; i < len(glob) && !special(glob[i]); i++ {
+		if i < len(key) && key[i] == glob[i] {
+			continue
+		}
+		return glob[i] == '/' && i+1 < len(glob) && special(glob[i+1]) // /p/** is also /p
+	}
+	return true
+}
+
+func special(c byte) bool { return c == '*' || c == '?' || c == '[' || c == '{' || c == '\\' }
 
 // expandGlob replaces braces by their alternatives.
 func expandGlob(g string) []string {
@@ -86,77 +103,113 @@ func classLength(g string) int {
 
 // matchGlob matches a glob without alternatives.
 func matchGlob(g, k string, mode pattern.Mode) bool {
-	return (&matcher{mode: mode, known: map[[2]int]bool{}}).match(g, k)
+	m := matcher{mode: mode, key: len(k)}
+	return m.match(g, k)
 }
 
-// matcher remembers which rest of a key matches which rest of the glob: without,
-// every further star multiplies the work.
+// matcher remembers which rest of a key was held against which rest of the glob that
+// begins with a star: without, every further star multiplies the work.
 type matcher struct {
 	mode  pattern.Mode
-	known map[[2]int]bool // by the lengths of the rests
+	key   int
+	tried map[int][]uint64 // by the length of the glob's rest, a set of lengths of the key's
+}
+
+// again tells whether two rests are tried once more: then they don't match.
+func (m *matcher) again(g, k string) bool {
+	set := m.tried[len(g)]
+	if set == nil {
+		if m.tried == nil {
+			m.tried = map[int][]uint64{}
+		}
+		set = make([]uint64, m.key/64+1)
+		m.tried[len(g)] = set
+	}
+	word, bit := &set[len(k)/64], uint64(1)<<(len(k)%64)
+	was := *word&bit != 0
+	*word |= bit
+	return was
 }
 
 func (m *matcher) match(g, k string) bool {
-	at := [2]int{len(g), len(k)}
-	matches, ok := m.known[at]
-	if !ok {
-		matches = m.step(g, k)
-		m.known[at] = matches
-	}
-	return matches
-}
-
-func (m *matcher) step(g, k string) bool {
-	mode := m.mode
-	if g == "" {
-		return k == ""
-	}
-	if mode == pattern.Path && strings.HasPrefix(g, "/**") {
-		rest := strings.TrimLeft(g[3:], "*")
-		if rest == "" {
-			return k == "" || k[0] == '/'
-		}
-		if next := strings.TrimPrefix(rest, "/**"); next != rest {
-			if next = strings.TrimLeft(next, "*"); next == "" || next[0] == '/' {
-				return m.match(rest, k) // a/**/**/b is a/**/b
-			}
-		}
-		if rest[0] == '/' {
-			if k == "" || k[0] != '/' {
+	for g != "" {
+		if rest, ok := m.directories(g); ok {
+			switch {
+			case rest == "":
+				return k == "" || k[0] == '/'
+			case k == "" || k[0] != '/' || m.again(g, k):
 				return false
-			}
-			for i := range len(k) {
-				if k[i] == '/' && m.match(rest, k[i:]) {
-					return true
-				}
-			}
-			return false
-		}
-	}
-	switch g[0] {
-	case '*':
-		rest := strings.TrimLeft(g, "*")
-		across := mode == pattern.Token || mode == pattern.Path && len(g)-len(rest) > 1
-		for i := 0; i <= len(k); i++ {
-			if m.match(rest, k[i:]) {
+			case m.match(rest, k):
 				return true
 			}
-			if i < len(k) && k[i] == '/' && !across {
-				break
+			next := strings.IndexByte(k[1:], '/')
+			if next < 0 {
+				return false
 			}
+			k = k[1+next:]
+			continue
 		}
-		return false
-	case '?':
-		_, n, _ := firstChar(k)
-		return n > 0 && (k[0] != '/' || mode == pattern.Token) && m.match(g[1:], k[n:])
-	case '[':
-		n := classLength(g)
-		taken := classPrefix(g[1:n-1], k, mode)
-		return taken > 0 && m.match(g[n:], k[taken:])
-	case '\\':
-		g = g[1:]
+		switch g[0] {
+		case '*':
+			rest := strings.TrimLeft(g, "*")
+			across := m.mode == pattern.Token || m.mode == pattern.Path && len(g)-len(rest) > 1
+			switch {
+			case m.again(g, k):
+				return false
+			case m.match(rest, k):
+				return true
+			case k == "" || k[0] == '/' && !across:
+				return false
+			}
+			k = k[1:]
+			continue
+		case '?':
+			_, n, _ := firstChar(k)
+			if n == 0 || k[0] == '/' && m.mode != pattern.Token {
+				return false
+			}
+			g, k = g[1:], k[n:]
+			continue
+		case '[':
+			n := classLength(g)
+			taken := classPrefix(g[1:n-1], k, m.mode)
+			if taken == 0 {
+				return false
+			}
+			g, k = g[n:], k[taken:]
+			continue
+		case '\\':
+			g = g[1:]
+		}
+		if k == "" || k[0] != g[0] {
+			return false
+		}
+		g, k = g[1:], k[1:]
 	}
-	return k != "" && k[0] == g[0] && m.match(g[1:], k[1:])
+	return k == ""
+}
+
+// directories returns what follows a segment of stars, if a glob of paths begins with
+// one that is not the end of a longer segment; "" is all below a directory.
+func (m *matcher) directories(g string) (rest string, ok bool) {
+	if m.mode != pattern.Path {
+		return "", false
+	}
+	for strings.HasPrefix(g, "/**") {
+		rest = strings.TrimLeft(g[3:], "*")
+		if rest != "" && rest[0] != '/' {
+			return "", false
+		}
+		next := strings.TrimPrefix(rest, "/**")
+		if next == rest {
+			return rest, true
+		}
+		if next = strings.TrimLeft(next, "*"); next != "" && next[0] != '/' {
+			return rest, true
+		}
+		g = rest // a/**/**/b is a/**/b
+	}
+	return "", false
 }
 
 // firstChar returns the first character and its length: a sequence that has

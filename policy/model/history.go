@@ -13,13 +13,14 @@ import (
 // history keeps by which steps of a case the state became what it is: for people
 // who read why a case failed. Steps are indexes of steps.
 type history struct {
-	scope  *Scope
-	steps  []Step
-	labels map[string]uint64
-	gained map[string]map[int]int // by process and label: the step
-	gates  []gate
-	armed  []int // by gate: the step that made it fresh last, -1 for none
-	stale  []int // and stale
+	scope   *Scope
+	steps   []Step
+	labels  map[string]uint64
+	gained  map[string]map[int]int // by process and label: the step
+	touched []*Process             // since the last note
+	gates   []gate
+	armed   []int // by gate: the step that made it fresh last, -1 for none
+	stale   []int // and stale
 }
 
 func newHistory(s *Scope, steps []Step) *history {
@@ -30,6 +31,7 @@ func newHistory(s *Scope, steps []Step) *history {
 	for i := range h.gates {
 		h.armed[i], h.stale[i] = -1, -1
 	}
+	s.watch = func(p *Process) { h.touched = append(h.touched, p) }
 	return h
 }
 
@@ -38,23 +40,25 @@ func (h *history) note(step int) {
 	if w := h.steps[step].Words; isScope(w) {
 		clear(h.labels)
 		clear(h.gained)
+		h.touched = nil
 	} else if w[1] == "fork" {
 		h.gained[w[2]], h.labels[w[2]] = maps.Clone(h.gained[w[0]]), h.labels[w[0]]
 	}
-	for name, p := range h.scope.processes {
-		for set := p.Labels &^ h.labels[name]; set != 0; set &= set - 1 {
-			if h.gained[name] == nil {
-				h.gained[name] = map[int]int{}
+	for _, p := range h.touched {
+		for set := p.Labels &^ h.labels[p.Name]; set != 0; set &= set - 1 {
+			if h.gained[p.Name] == nil {
+				h.gained[p.Name] = map[int]int{}
 			}
-			h.gained[name][bits.TrailingZeros64(set)] = step
+			h.gained[p.Name][bits.TrailingZeros64(set)] = step
 		}
-		h.labels[name] = p.Labels
+		h.labels[p.Name] = p.Labels
 	}
+	h.touched = h.touched[:0]
 	for i, g := range h.scope.gates {
 		if g.epoch != h.gates[i].epoch {
 			h.stale[i] = step
 		}
-		if len(g.armed) != len(h.gates[i].armed) {
+		if g.armed != h.gates[i].armed {
 			h.armed[i] = step
 		}
 		h.gates[i] = g
@@ -95,9 +99,9 @@ func (h *history) gate(i int) string {
 	switch g := h.gates[i]; {
 	case h.scope.Fresh(i):
 		return "holds since " + h.where(h.armed[i])
-	case g.fresh():
+	case g.isFresh():
 		return "does not hold: a file that makes it stale is mapped for writing"
-	case len(g.armed) == 0:
+	case g.armed == 0:
 		return "does not hold: it has not happened"
 	}
 	if h.stale[i] < 0 {

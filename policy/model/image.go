@@ -14,7 +14,7 @@ type image struct {
 	stripped uint64 // those of them that the process had
 	endorsed uint64
 	lineage  uint64
-	armed    []*arming
+	armed    []arming
 }
 
 // trusted is invariant 5: a gate "counts only when the program that ran was not
@@ -29,14 +29,7 @@ func (p *Process) traced() bool { return p.tracer != nil && !p.tracer.ended }
 
 // loads tells whether a variable of the environment makes a program or an
 // interpreter run other code than its own.
-func (p *Process) loads() bool {
-	for name := range p.env {
-		if ir.LoadsCode(name) {
-			return true
-		}
-	}
-	return false
-}
+func (p *Process) loads() bool { return p.env.loads > 0 }
 
 // transform is what an exec does once the new image runs.
 func (s *Scope) transform(p *Process, e *event) {
@@ -64,6 +57,7 @@ func (s *Scope) transform(p *Process, e *event) {
 	p.Labels &^= cleared
 	p.image.endorsed |= endorsed &^ p.Labels
 	p.Labels |= endorsed
+	s.touch(p)
 }
 
 // tamper takes back what the exec of a process's program has opened, since it is
@@ -76,6 +70,7 @@ func (s *Scope) tamper(p *Process) {
 		a.takeBack()
 	}
 	p.image, p.pending = image{}, nil
+	s.touch(p)
 }
 
 // reach brings an event to the gates, first to what it makes stale: an event that
@@ -83,7 +78,7 @@ func (s *Scope) tamper(p *Process) {
 func (s *Scope) reach(p *Process, e *event) {
 	for i, g := range s.program.Gates {
 		if e.spoils(g) {
-			s.gates[i].epoch++
+			s.gates[i].spoil()
 		}
 	}
 	for i, g := range s.program.Gates {

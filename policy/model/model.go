@@ -12,9 +12,7 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"math/bits"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +30,12 @@ type Scope struct {
 	pipes     map[string]*channel
 	shared    map[string]*file // memory that processes share, without a name
 	gates     []gate
-	spoiling  []int // by gate: how many mappings keep it stale
-	mapped    int   // mappings of all processes
-	requests  []*request
+	spoiling  []int          // by gate: how many mappings keep it stale
+	mapped    int            // mappings of all processes
+	maps      int            // those that there ever were
+	queue     []*Process     // those that are queued
+	watch     func(*Process) // is told whose labels may have changed, if somebody wants to know
+	requests  requests
 	answers   map[string]*answer
 }
 
@@ -46,53 +47,53 @@ type Process struct {
 	image   image
 	pending []pending
 	mapped  []mapping
-	open    map[string]descriptor
+	open    dict[descriptor]
 	tracer  *Process
 	// What a grant binds, and the variables that let a program run others' code.
 	dir, user string
-	env       map[string]string
+	env       environment
 	// setup: it came from outside, and "rules and invariants 2 and 3 don't apply to
 	// it" before it has run a program of the container.
 	setup bool
 	held  *request // that it waits for, stopped
 	ended bool
+	// queued: what it carries is to be looked at where it shares memory.
+	queued bool
 }
 
 // pending is a gate that waits for its program to end with a status, with the
 // epoch of the exec.
 type pending struct{ gate, exit, epoch int }
 
-// gate is fresh when it was armed in the present epoch.
+// gate is fresh when it was armed in the present epoch, and that was not taken back.
 type gate struct {
 	epoch int
-	armed []*arming
+	armed int // how often
+	fresh int // the number of the last time in the present epoch, 0 for none
+	back  int // that of the last time which was taken back
 }
 
-// arming is one time that a gate was armed; in no epoch if it was taken back.
+// arming is one time that a gate was armed, by its number.
 type arming struct {
-	gate  *gate
-	epoch int
+	gate   *gate
+	number int
 }
 
-func (g *gate) arm(epoch int) *arming {
-	a := &arming{g, epoch}
-	g.armed = append(g.armed, a)
-	return a
+// arm notes that the gate is armed in an epoch, which may be over.
+func (g *gate) arm(epoch int) arming {
+	if g.armed++; epoch == g.epoch {
+		g.fresh = g.armed
+	}
+	return arming{g, g.armed}
 }
+
+// spoil begins another epoch.
+func (g *gate) spoil() { g.epoch, g.fresh = g.epoch+1, 0 }
 
 // takeBack closes the gate, unless it was armed again since.
-func (a *arming) takeBack() {
-	for _, b := range a.gate.armed {
-		b.epoch = -1
-		if b == a {
-			return
-		}
-	}
-}
+func (a arming) takeBack() { a.gate.back = max(a.gate.back, a.number) }
 
-func (g *gate) fresh() bool {
-	return slices.ContainsFunc(g.armed, func(a *arming) bool { return a.epoch == g.epoch })
-}
+func (g *gate) isFresh() bool { return g.fresh > g.back }
 
 // New returns the state of a scope in which nothing has happened.
 func New(p *ir.Program) *Scope {
@@ -136,7 +137,6 @@ func (s *Scope) fork(p *Process, name string) error {
 	}
 	c := *p
 	c.Name, c.pending, c.image.armed = name, nil, nil
-	c.open, c.env = maps.Clone(p.open), maps.Clone(p.env)
 	s.inherit(&c)
 	s.processes[name] = &c
 	return nil
@@ -163,7 +163,7 @@ func (s *Scope) exit(p *Process, status int, normal bool) {
 		s.close(p.held)
 	}
 	s.detach(p, true)
-	p.pending, p.open, p.ended = nil, nil, true
+	p.pending, p.open, p.ended = nil, dict[descriptor]{}, true
 }
 
 // Restart is the end of all processes, with what only they had; "file labels,
@@ -185,10 +185,10 @@ func (s *Scope) Restart() {
 func (s *Scope) Lose() {
 	s.Restart()
 	for i := range s.gates {
-		s.gates[i].epoch++
+		s.gates[i].spoil()
 	}
 	clear(s.answers)
-	s.requests = nil
+	s.requests = requests{}
 	s.files.saturate(s.ordinary())
 }
 
@@ -200,7 +200,7 @@ func (s *Scope) ordinary() uint64 {
 
 // Fresh tells whether an `after` condition holds, by its index in the program. "A live
 // shared writable mapping of a file keeps gates that it invalidates stale."
-func (s *Scope) Fresh(i int) bool { return s.gates[i].fresh() && s.spoiling[i] == 0 }
+func (s *Scope) Fresh(i int) bool { return s.gates[i].isFresh() && s.spoiling[i] == 0 }
 
 // LabelNames spells a set of labels.
 func (s *Scope) LabelNames(set uint64) string {

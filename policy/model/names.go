@@ -14,7 +14,7 @@ func (s *Scope) name(p *Process, op, object string) (*operation, error) {
 		o.effect = func() {
 			x.put()
 			x.file.kind = directory
-			s.files.gone[x.name] = true // what is below it was not made yet
+			s.files.make(x.name).gone = true // what is below it was not made yet
 		}
 		return o.of(x), x.isFree()
 	}
@@ -34,6 +34,9 @@ func (o *operation) of(places ...place) *operation {
 	return o
 }
 
+// maxNames bounds the names of one file: what is protected is looked for among them.
+const maxNames = 128
+
 // link is "rename and link (old and new name)".
 func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	x, y := s.files.at(from, false), s.files.at(to, false)
@@ -46,12 +49,15 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	if x.known && y.known && below(x.name, y.name) {
 		return nil, stepErrorf("%s exists already", y.name)
 	}
+	if len(x.file.names) >= maxNames {
+		return nil, stepErrorf("%s has %d names already, as many as a file may have here", x.name, len(x.file.names))
+	}
 	y.file = x.file
 	o := &operation{subject: p, events: []*event{x.event(ir.Write), y.event(ir.Write)}, effect: func() {
 		x.file.named, x.file.linked, x.file.kind = true, true, regular
 		x.keep()
 		y.put()
-		if target := s.files.links[x.name]; target != "" {
+		if target := s.files.target(x.name); target != "" {
 			s.files.link(y.name, target)
 		}
 	}}
@@ -65,10 +71,10 @@ func (s *Scope) symlink(p *Process, target, object string) (*operation, error) {
 		return nil, stepErrorf("a symbolic link has a target")
 	}
 	e := x.event(ir.Write)
-	e.file = &file{}
+	e.file = s.files.fresh()
 	o := &operation{subject: p, events: []*event{e}, effect: func() {
-		s.files.link(x.name, target)
-		s.files.unused[x.name] = s.files.number(e.file) // an inode of its own
+		n := s.files.link(x.name, target)
+		n.unused, n.found = s.files.number(e.file), s.files.now // an inode of its own
 	}}
 	return o.of(x), x.isFree()
 }

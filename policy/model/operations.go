@@ -38,6 +38,7 @@ func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
 		}
 		p.setup, p.image, p.pending = false, image{}, nil
 		s.detach(p, false)
+		s.touch(p) // which may gain again what its last program cleared
 		for _, e := range o.events {
 			s.gain(p, e.in)
 		}

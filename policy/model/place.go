@@ -17,7 +17,7 @@ type place struct {
 func (t *tree) at(path string, follow bool) place {
 	name, ok := t.resolve(path, follow)
 	if !ok { // each time another file, for all that is known: no grant holds for it
-		return place{name, t.number(&file{}), false, t}
+		return place{name, t.number(t.fresh()), false, t}
 	}
 	return place{name, t.find(name), true, t}
 }
@@ -49,7 +49,7 @@ func (x place) canBeFile() error {
 		return nil
 	case x.tree.inFile(x.name):
 		return stepErrorf("%s is in what is no directory", x.name)
-	case x.tree.parent(x.name):
+	case x.name == "/" || x.tree.parent(x.name):
 		return stepErrorf("%s is a directory that is not empty", x.name)
 	}
 	return nil
@@ -67,13 +67,12 @@ func (x place) isFree() error {
 func (x place) put() {
 	if x.known {
 		x.tree.give(x.name, x.tree.number(x.file))
-		delete(x.tree.unused, x.name)
 	}
 }
 
 // keep is put, unless the name is a symbolic link's.
 func (x place) keep() {
-	if x.tree.links[x.name] == "" {
+	if x.tree.target(x.name) == "" {
 		x.put()
 	}
 }

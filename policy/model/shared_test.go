@@ -4,8 +4,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,21 +72,21 @@ func TestNamesInside(t *testing.T) {
 		if _, err := s.Do(strings.Fields(step)); err != nil {
 			t.Fatalf("%s: %v", step, err)
 		}
-		want := map[string]int{}
-		for _, name := range slices.Concat(slices.Collect(maps.Keys(s.files.names)), slices.Collect(maps.Keys(s.files.links))) {
-			for dir := name; dir != "/"; {
-				dir = dir[:max(1, strings.LastIndexByte(dir, '/'))]
-				want[dir]++
-			}
-		}
-		for dir, n := range s.files.inside {
-			if want[dir] != n {
-				t.Errorf("%s: %d names in %s, want %d", step, n, dir, want[dir])
-			}
-			delete(want, dir)
-		}
-		if len(want) > 0 {
-			t.Errorf("%s: nothing is counted in %v", step, want)
-		}
+		counted(t, step, s.files.root)
 	}
+}
+
+// counted checks how many names below a node the tree says that there are.
+func counted(t *testing.T, step string, n *node) (total int) {
+	t.Helper()
+	for name, child := range n.children {
+		if child.parent != n || child.name != name {
+			t.Errorf("%s: %s is not below %s", step, name, n.path())
+		}
+		total += counted(t, step, child) + child.uses()
+	}
+	if total != n.inside {
+		t.Errorf("%s: %d names in %s, want %d", step, n.inside, n.path(), total)
+	}
+	return total
 }

@@ -3,7 +3,6 @@
 package model
 
 import (
-	"maps"
 	"strconv"
 	"time"
 
@@ -74,7 +73,7 @@ func (s *Scope) happen(p *Process, op string, args []string) error {
 	case "setuid":
 		p.user = args[0]
 	case "setenv":
-		p.env = with(p.env, args[0], args[1])
+		p.env = p.env.with(args[0], args[1])
 	}
 	return nil
 }
@@ -147,14 +146,4 @@ func (s *Scope) human(words []string) error {
 		return s.Deny(during, rest[1])
 	}
 	return s.Deny(during, "")
-}
-
-// with is a map with one more entry; the old one stays as it is.
-func with[V any](m map[string]V, key string, value V) map[string]V {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string]V{}
-	}
-	m[key] = value
-	return m
 }

@@ -125,9 +125,7 @@ func (s *Scope) consider(t *Trace, o *operation) {
 	for _, e := range o.events {
 		labels := s.wouldHold(p, e)
 		t.Brings |= labels &^ p.Labels
-		for _, r := range s.structure(e, labels) {
-			t.Refused = append(t.Refused, r.Why)
-		}
+		s.structure(e, labels, func(r *ruling) { t.Refused = append(t.Refused, r.text) })
 		for i := range s.program.Defaults {
 			if d := &s.program.Defaults[i]; s.governs(*d, e) && d.Effect != ir.Allow {
 				t.Defaults = append(t.Defaults, DefaultTrace{Default: d, Event: e.String(), Lifted: s.lifted(*d, p, e, labels)})
