@@ -20,6 +20,9 @@ type operation struct {
 	// exec: it runs a program. fails: the kernel refuses it after it was decided, so
 	// that "an exec that fails arms nothing and strips nothing".
 	exec, fails bool
+	// names are the two of a rename; exchange: both move.
+	names    []string
+	exchange bool
 }
 
 // perform is one operation in the order of section 4: labels that it would bring,

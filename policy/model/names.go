@@ -90,7 +90,7 @@ func (s *Scope) rename(p *Process, from, to string, exchange bool) (*operation, 
 	trees := s.files.isDirectory(a.name) || exchange && s.files.isDirectory(b.name)
 	arriving, leaving := b, a
 	arriving.file, leaving.file = a.file, b.file
-	o := &operation{subject: p, events: []*event{a.event(ir.Write), a.event(ir.Unlink), arriving.event(ir.Write)}}
+	o := &operation{subject: p, events: []*event{a.event(ir.Write), a.event(ir.Unlink), arriving.event(ir.Write)}, names: []string{a.name, b.name}, exchange: exchange}
 	if over {
 		o.events = append(o.events, b.event(ir.Unlink))
 	}

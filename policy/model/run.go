@@ -70,6 +70,9 @@ func account(p *ir.Program, c *Case, failed int, got Decision) (notes []string) 
 	if text := s.doubt(step.Words); text != "" {
 		notes = append(notes, text)
 	}
+	if text := s.movedUnknown(o); text != "" {
+		notes = append(notes, text)
+	}
 	if step.Verdict != "ok" {
 		notes = append(notes, h.missed(step.Rule, got, o)...)
 		if note := shellNote(step.Words); note != "" {
@@ -119,6 +122,30 @@ func (s *Scope) nearest(c *ir.Clause, o *operation) (near *event, miss *Conditio
 		}
 	}
 	return near, miss
+}
+
+// movedUnknown says, of a rename of a name that the trace has not used before and that is
+// decided otherwise since it counts as a directory's, that it does; "" of others.
+func (s *Scope) movedUnknown(o *operation) string {
+	alone := *o
+	alone.events = slices.DeleteFunc(slices.Clone(o.events), func(e *event) bool { return e.moved != "" })
+	if len(alone.events) == len(o.events) {
+		return ""
+	}
+	with, _ := s.decide(o)
+	if without, _ := s.decide(&alone); with.Effect == without.Effect {
+		return ""
+	}
+	names := o.names[:1]
+	if o.exchange {
+		names = o.names
+	}
+	for _, name := range names {
+		if n := s.files.look(name).node; n == nil || n.uses()+n.inside == 0 {
+			return name + " was not used before, so that moving it counts as moving a directory: if it is a file, read it first"
+		}
+	}
+	return ""
 }
 
 // shellNote says, of a step in which a shell is given commands, that what the shell

@@ -78,11 +78,17 @@ func Explain(p *ir.Program, steps []Step, labels uint64) ([]Trace, error) {
 			}
 			t.Notes = unique(t.Notes)
 		}
+		unknown := ""
+		if o != nil {
+			unknown = s.movedUnknown(o)
+		}
 		d, err := s.Do(words)
 		if err != nil {
 			return out, err
 		}
-		t.settle(d)
+		if t.settle(d); unknown != "" {
+			t.Notes = append(t.Notes, unknown)
+		}
 		if o != nil && o.exec && t.Decided && d.Effect <= ir.Notify {
 			if note := shellNote(words); note != "" {
 				t.Notes = append(t.Notes, note)

@@ -71,6 +71,8 @@ type company struct {
 	with []ir.Op
 }
 
+// companies are those that there are: what is created by appending to it is written, and
+// not appended to.
 func companies(op ir.Op) []company {
 	switch op {
 	case ir.Open:
@@ -79,7 +81,6 @@ func companies(op ir.Op) []company {
 			{"it was opened for writing", []ir.Op{ir.Write}},
 			{"it was opened for appending", []ir.Op{ir.Append}},
 			{"it was opened for reading and writing", []ir.Op{ir.Read, ir.Write}},
-			{"it was created for appending", []ir.Op{ir.Write, ir.Append}},
 			{"a directory was opened", nil},
 		}
 	case ir.Read:
@@ -92,14 +93,12 @@ func companies(op ir.Op) []company {
 		return []company{
 			{"", []ir.Op{ir.Open}},
 			{"it was opened for reading as well", []ir.Op{ir.Open, ir.Read}},
-			{"it was created for appending", []ir.Op{ir.Open, ir.Append}},
 			{"it was changed without being opened for it", nil},
 			{"its name went away", []ir.Op{ir.Unlink}},
 		}
 	case ir.Append:
 		return []company{
 			{"", []ir.Op{ir.Open}},
-			{"it was created", []ir.Op{ir.Open, ir.Write}},
 			{"it was written through a descriptor that was open", nil},
 		}
 	}
