@@ -34,7 +34,8 @@ const usage = `usage: actplane-guest COMMAND
         [--print|--remove]              show the files instead, or take the hooks out again
         [--root FOLDER]                 of an image that lies there
 
-Exit codes: 0 ok, 1 not enforcing, 2 usage, 3 no answer. A hook always exits with 0.
+Exit codes: 0 ok, 1 not enforcing, 2 usage, 3 no answer, or files that cannot be set up.
+A hook always exits with 0.
 `
 
 // guest is the program's surroundings.
