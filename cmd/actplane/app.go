@@ -34,15 +34,35 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 
 func usageError(format string, args ...any) error {
-	return &failure{exitUsage, fmt.Sprintf(format, args...)}
+	return &failure{exitUsage, sentence(format, args)}
 }
 
 func environmentError(format string, args ...any) error {
-	return &failure{exitEnvironment, fmt.Sprintf(format, args...)}
+	return &failure{exitEnvironment, sentence(format, args)}
+}
+
+// sentence is a formatted text, in which the names of files make no lines.
+func sentence(format string, args []any) string {
+	for i, x := range args {
+		if err, ok := x.(error); ok {
+			args[i] = errorText(err)
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 // run is main, and gives the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out, errs := &harmlessWriter{out: stdout}, &harmlessWriter{out: stderr}
+	code := command(args, stdin, out, errs)
+	if out.flush() != nil && code == 0 {
+		code = exitEnvironment
+	}
+	_ = errs.flush() // there is nowhere else to tell it
+	return code
+}
+
+func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == runHelper {
 		return runHelperMain(args[2:], stderr)
 	}
@@ -55,7 +75,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	code, text := exitEnvironment, err.Error()
+	code, text := exitEnvironment, errorText(err)
 	var own *failure
 	var coder cli.ExitCoder
 	switch {
@@ -138,9 +158,9 @@ func unknownCommand(app *cli.App, name string) error {
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != c.App.Name {
-		return usageError("%s: %v; see \"actplane %[1]s --help\"", c.Command.Name, err)
+		return usageError("%s: %s; see \"actplane %[1]s --help\"", c.Command.Name, clean(err.Error()))
 	}
-	return usageError("%v; see \"actplane --help\"", err)
+	return usageError("%s; see \"actplane --help\"", clean(err.Error()))
 }
 
 // runDirFlag is for tests, and for hosts with two engines.

@@ -150,7 +150,7 @@ func writeMade(root *os.Root, target initTarget, made *templates.Made, force boo
 	for _, name := range []string{target.policy, target.tests} {
 		info, err := root.Lstat(name)
 		if err == nil && force && info.IsDir() {
-			return environmentError("%s is a directory, and nothing was written", filepath.Join(target.dir, name))
+			return environmentError("%s is a directory, and nothing was written", clean(filepath.Join(target.dir, name)))
 		}
 		if err == nil && !force {
 			return environmentError("%s is there already, and nothing was written; --force replaces it", filepath.Join(target.dir, name))
@@ -205,9 +205,9 @@ func (r *initReport) text() string {
 	var b strings.Builder
 	policy, tests := filepath.Join(r.target.dir, r.target.policy), filepath.Join(r.target.dir, r.target.tests)
 	if !r.target.print {
-		fmt.Fprintf(&b, "wrote %s: %s, from\n", policy, count(r.made.Rules, "rule"))
+		fmt.Fprintf(&b, "wrote %s: %s, from\n", clean(policy), count(r.made.Rules, "rule"))
 		r.writeChoices(&b)
-		fmt.Fprintf(&b, "wrote %s: %s, and all pass\n", tests, count(r.made.Cases, "case"))
+		fmt.Fprintf(&b, "wrote %s: %s, and all pass\n", clean(tests), count(r.made.Cases, "case"))
 		for _, l := range r.made.LeftOut {
 			fmt.Fprintf(&b, "  left out %s of %s: `%s` is %s here, not %s\n", l.Case, l.Template, l.Step, l.Got, l.Want)
 		}
@@ -223,7 +223,7 @@ func (r *initReport) text() string {
 		fmt.Fprintf(&b, "not in it: %s\n", text)
 	}
 	if r.beside != "" {
-		fmt.Fprintf(&b, "%s is there too, and holds as well\n", r.beside)
+		fmt.Fprintf(&b, "%s is there too, and holds as well\n", clean(r.beside))
 	}
 	if n := len(r.made.Unenforced); n > 0 {
 		fmt.Fprintf(&b, "warning: this version cannot enforce it, and refuses to start a container with it: %s (%s, which `actplane check` names)\n",

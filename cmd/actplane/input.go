@@ -23,7 +23,7 @@ func inputName(name string) string {
 	if name == standardInput {
 		return "<stdin>"
 	}
-	return name
+	return oneLine(name)
 }
 
 // readInput reads a policy from a file or standard input.

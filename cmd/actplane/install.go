@@ -91,7 +91,7 @@ func (s *setup) say(format string, args ...any) {
 	if s.dry {
 		format = "would " + format
 	}
-	fmt.Fprintf(s.out, format+"\n", args...)
+	fmt.Fprintln(s.out, clean(fmt.Sprintf(format, args...)))
 }
 
 const installName = "install"

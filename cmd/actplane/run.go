@@ -110,7 +110,7 @@ func readPolicies(path, floor string) ([]policy.Document, error) {
 	}
 	text, err := readPolicy(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError("run: there is no policy %s; name one with --policy", path)
+		return nil, usageError("run: there is no policy %s; name one with --policy", clean(path))
 	}
 	if err != nil {
 		return nil, environmentError("read policy: %v", err)

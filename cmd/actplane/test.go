@@ -65,7 +65,7 @@ func testPolicies(c *cli.Context) error {
 	}
 	names, err := regexp.Compile(c.String("run"))
 	if err != nil {
-		return usageError("test: --run: %v", err)
+		return usageError("test: --run: %s", clean(err.Error()))
 	}
 	if err := inputOnce(c); err != nil {
 		return err
@@ -314,7 +314,7 @@ func (r *testRunner) report() error {
 func invalidText(err error) string {
 	var list diag.List
 	if !errors.As(err, &list) {
-		return cleanLines(err.Error()) + "\n"
+		return cleanLines(errorText(err)) + "\n"
 	}
 	var b strings.Builder
 	_ = list.WriteText(&b) // a Builder takes everything
