@@ -82,6 +82,7 @@ enum start {
 	START_ADDRESS,
 	START_UNIX,
 	START_DEVICE,
+	START_BASE,
 	NUM_STARTS,
 };
 
@@ -89,6 +90,10 @@ enum row_number {
 	ROW_NONE = 0,
 	ROW_UNKNOWN = 1,
 };
+
+/* What a path matches is in up to two rows, whose numbers are carried in one: the one
+ * that its last name comes to by itself stands above this many bits. */
+#define ROW_BITS 16
 
 enum scope_flag {
 	SCOPE_HOST_ROOT = 1, /* its processes keep the host's root */
@@ -179,6 +184,7 @@ struct range {
 enum use {
 	USES_ENDPOINTS = 1 << 16, /* addresses are sources */
 	USES_CODE = 1 << 17,	  /* mapping a program's code is decided on */
+	USES_NAMES = 1 << 18,	  /* patterns of files are matched from START_BASE on */
 };
 
 /* A compiled policy: its entry states; the tables are in maps of their own. */
@@ -541,6 +547,7 @@ enum limits {
 	LIMIT_STATES_SMALL = STATES_SMALL,
 	LIMIT_STATES_LARGE = STATES_LARGE,
 	LIMIT_ARG_POSITIONS = ARG_WORDS * 64,
+	LIMIT_ROW_BITS = ROW_BITS,
 	LIMIT_SCRATCHES_PER_CPU = SCRATCHES_PER_CPU,
 	LIMIT_SCOPE_REQUESTS = MAX_SCOPE_REQUESTS,
 	LIMIT_SCOPE_ANSWERS = MAX_SCOPE_ANSWERS,

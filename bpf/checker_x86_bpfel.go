@@ -78,7 +78,7 @@ type CheckerHost struct {
 
 type CheckerImage struct {
 	_              structs.HostLayout
-	Start          [6]uint32
+	Start          [7]uint32
 	Large          uint32
 	ArgWords       uint32
 	FdOps          uint32
@@ -88,7 +88,6 @@ type CheckerImage struct {
 	MoveWords      uint32
 	Asks           uint32
 	Ops            uint32
-	_              [4]byte
 	Labels         uint64
 	Integrity      uint64
 	Defaults       [10]uint64
@@ -246,6 +245,7 @@ type CheckerScopeFiles struct {
 type CheckerScratch struct {
 	_        structs.HostLayout
 	Busy     uint64
+	Base     uint64
 	Matches  uint32
 	Matching [16]uint16
 	Path     [4352]int8

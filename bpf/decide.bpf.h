@@ -18,19 +18,18 @@ enum args_mode {
 	ARGS_TO_COME, /* an allow counts until they are known */
 };
 
-/* Added to the mode: the key is only the name by which a program was invoked. It opens
- * nothing, so that defaults are left to the path. */
+/* Added to the mode: the key is only another name, by which a program was invoked or a
+ * file is protected. It opens nothing, so that defaults are left to the path. */
 #define BY_NAME 0x100
 
 #define BIT(op) (1U << (op))
 
 struct decision {
-	u64 labels, lineage, targets;
-	u32 slot;
-	u32 image, first;
+	struct act *act;
+	struct range list, more; /* of two rows */
+	u32 image;
 	u32 mode;
 	u32 modified; /* bit of enum modified */
-	u32 scratch;  /* number of the buffer */
 	u32 clause;   /* out */
 	u32 effect;   /* out */
 	u32 reason;   /* out */
@@ -97,27 +96,28 @@ static __always_inline bool args_match(struct clause *clause, u32 mode)
 
 static __always_inline bool clause_holds(struct decision *d, struct clause *clause, u32 number)
 {
-	struct scope *scope = scope_at(d->slot);
+	struct act *act = d->act;
 
-	if (!scope)
+	if (!act || !scope_at(act->slot))
 		return clause->effect != EFFECT_ALLOW;
-	if ((d->labels & clause->all) != clause->all || d->labels & clause->none)
+	if ((act->labels & clause->all) != clause->all || act->labels & clause->none)
 		return false;
-	if (d->lineage & clause->unless_lineage)
+	if (act->lineage & clause->unless_lineage)
 		return false;
-	if (clause->target >= 0 && d->targets >> (clause->target & 63) & 1)
+	if (clause->target >= 0 && act->targets >> (clause->target & 63) & 1)
 		return false;
 	if (d->modified & clause->unless_modified)
 		return false;
 	if (!args_match(clause, d->mode))
 		return false;
-	return !clause->unless_gates[0] || !excused_by_gate(d->slot, d->image, number);
+	return !clause->unless_gates[0] || !excused_by_gate(act->slot, d->image, number);
 }
 
-/* candidate returns the STEPth clause of the row's list, and its number. */
-static __always_inline struct clause *candidate(struct decision *d, u64 step, u32 *number)
+/* candidate returns the STEPth clause of both rows' lists, and its number. */
+static __always_inline struct clause *candidate(struct decision *d, u32 step, u32 *number)
 {
-	u32 *index = table_entry(candidates, d->image, d->first + (u32)step);
+	u32 at = step < d->list.count ? d->list.first + step : d->more.first + step - d->list.count;
+	u32 *index = table_entry(candidates, d->image, at);
 
 	if (!index)
 		return NULL;
@@ -143,19 +143,27 @@ __noinline int note_match(u32 buffer, u32 number)
 	return 0;
 }
 
-/* Candidates come strictest first, then in file order: the first that matches is
- * the verdict, and the others are told with it. */
+/* rank is greater of what goes before: what is stricter, and then what is first in the
+ * file. */
+static __always_inline u32 rank(u32 effect, u32 number)
+{
+	return effect << 16 | (0xffff - number);
+}
+
+/* Each list has its candidates strictest first, then in file order: the first of them
+ * that matches decides, unless the other list's goes before it; the others are told. */
 static long candidate_step(u64 step, struct decision *d)
 {
 	u32 number = 0;
 	struct clause *clause = candidate(d, step, &number);
+	struct act *act = d->act;
 
-	if (!clause)
+	if (!clause || !act)
 		return 1;
 	if (!clause_holds(d, clause, number))
 		return 0;
-	note_match(d->scratch, number);
-	if (d->effect != EFFECT_ALLOW)
+	note_match(act->scratch, number);
+	if (rank(clause->effect, number) <= rank(d->effect, d->clause))
 		return 0;
 	if (clause->effect == EFFECT_ASK) {
 		add_ask(d, number);
@@ -163,6 +171,7 @@ static long candidate_step(u64 step, struct decision *d)
 	}
 	d->clause = number;
 	d->effect = clause->effect;
+	d->reason = REASON_CLAUSE;
 	return 0;
 }
 
@@ -209,19 +218,18 @@ static long default_step(u64 step, struct decision *d)
 }
 
 /* decide_default asks the operation's defaults, of which the strictest that no allow
- * clause lifts holds. */
-static __always_inline void decide_default(struct decision *d, struct row *row, u32 op)
+ * clause of the lists lifts holds. */
+static __always_inline void decide_default(struct decision *d, u32 op)
 {
 	struct image *head = image_at(d->image);
 
 	if (!head || op >= NUM_OPS)
 		return;
-	d->first = row->allows[op].first;
 	if (!d->modified) /* what is not known opens nothing */
 		d->modified = ~0U;
 	d->mode = allow_mode(d->mode);
-	if (row->allows[op].count)
-		bpf_loop(row->allows[op].count, allow_step, d, 0);
+	if (d->list.count | d->more.count)
+		bpf_loop(d->list.count + d->more.count, allow_step, d, 0);
 	d->lifted = head->defaults[op] & ~d->lifted; /* those that are left */
 	if (d->lifted)
 		bpf_loop(MAX_DEFAULTS, default_step, d, 0);
@@ -257,13 +265,13 @@ static __always_inline void rule(struct act *act, struct decision *d, u32 op, u3
 static __always_inline struct decision about(struct act *act, u32 mode)
 {
 	struct decision d = {
-		.labels = act->labels,
-		.lineage = act->lineage,
-		.targets = act->targets,
-		.slot = act->slot,
+		.act = act,
 		.image = act->image,
 		.mode = mode,
-		.scratch = act->scratch,
+		.clause = act->zero,
+		.effect = act->zero,
+		.reason = act->zero,
+		.lifted = act->zero,
 	};
 
 	return d;
@@ -311,50 +319,83 @@ __noinline int settle_asks(struct act *act, u32 op, u32 row)
 	return 0;
 }
 
-/* decide_row is decide but for asks: it returns whether any are to be settled. */
-__noinline int decide_row(struct act *act, u32 number, u32 op, u32 mode)
+/* forget_asks begins a decision in which no ask matches yet. */
+static __always_inline void forget_asks(struct act *act)
 {
+	struct image *head = image_at(act->image);
+	struct thread *thread;
+
+	if (!head || !head->asks)
+		return;
+	thread = new_thread_state();
+	if (thread)
+		thread->ask.matches = 0;
+}
+
+/* asks_matched tells whether asks matched since then. */
+static __always_inline bool asks_matched(struct act *act)
+{
+	struct image *head = image_at(act->image);
+	struct thread *thread;
+
+	if (!head || !head->asks)
+		return false;
+	thread = thread_state();
+	return thread && thread->ask.matches;
+}
+
+/*
+ * decide_row is decide but for asks: it returns whether any are to be settled. Without a
+ * second row it looks at row 0, which has nothing, and it asks for little twice: what
+ * the verifier need not tell apart, it looks at once.
+ */
+__noinline int decide_row(struct act *act, u32 numbers, u32 op, u32 mode)
+{
+	struct row *row, *second;
+	u32 defaults, count, image, both[2];
 	struct decision d;
-	struct thread *thread = NULL;
-	struct image *head;
-	bool asks;
-	struct row *row;
-	bool defaults;
+	void *table;
 
 	if (!act || op >= NUM_OPS)
 		return 0;
-	row = table_entry(rows, act->image, number);
-	if (!row)
+	image = act->image;
+	both[0] = first_row(numbers);
+	both[1] = second_row(numbers);
+	table = bpf_map_lookup_elem(&rows, &image);
+	if (!table)
 		return 0;
-	defaults = row->default_ops >> op & 1 && mode != ARGS_MAPPED && !(mode & BY_NAME) &&
+	row = bpf_map_lookup_elem(table, &both[0]);
+	second = bpf_map_lookup_elem(table, &both[1]);
+	if (!row || !second)
+		return 0;
+	defaults = row->default_ops >> op & (mode != ARGS_MAPPED) & !(mode & BY_NAME) &
 		   !act->device;
-	if (!row->clauses[op].count && !defaults)
+	count = row->clauses[op].count + second->clauses[op].count;
+	if (!(count | defaults))
 		return 0;
-	head = image_at(act->image);
-	if (head && head->asks) {
-		thread = new_thread_state();
-		if (thread)
-			thread->ask.matches = 0;
-	}
+	forget_asks(act);
 	d = about(act, mode & ~BY_NAME);
-	d.first = row->clauses[op].first;
-	if (row->modified && number != ROW_UNKNOWN)
+	d.list = row->clauses[op];
+	d.more = second->clauses[op];
+	if ((row->modified | second->modified) && numbers != ROW_UNKNOWN)
 		d.modified = 1U << (file_modified(act) & 3) & ~(1U << MODIFIED_UNKNOWN);
-	if (row->clauses[op].count)
-		bpf_loop(row->clauses[op].count, candidate_step, &d, 0);
-	if (defaults)
-		decide_default(&d, row, op);
-	asks = thread && thread->ask.matches && d.effect < EFFECT_ASK && act->effect < EFFECT_BLOCK;
-	rule(act, &d, op, number);
-	return asks;
+	if (count)
+		bpf_loop(count, candidate_step, &d, 0);
+	if (defaults) {
+		d.list = row->allows[op];
+		d.more = second->allows[op];
+		decide_default(&d, op);
+	}
+	rule(act, &d, op, numbers);
+	return d.effect < EFFECT_ASK && act->effect < EFFECT_BLOCK && asks_matched(act);
 }
 
-/* decide asks the clauses that a row lists for OP, and keeps the strictest verdict
+/* decide asks the clauses that a path's rows list for OP, and keeps the strictest verdict
  * in ACT. Two calls, since one inside the other would take too much of the stack. */
-static __always_inline void decide(struct act *act, u32 number, u32 op, u32 mode)
+static __always_inline void decide(struct act *act, u32 numbers, u32 op, u32 mode)
 {
-	if (decide_row(act, number, op, mode))
-		settle_asks(act, op, number);
+	if (decide_row(act, numbers, op, mode))
+		settle_asks(act, op, numbers);
 }
 
 static __always_inline bool denied(struct act *act)

@@ -118,7 +118,7 @@ type EnforcerHost struct {
 
 type EnforcerImage struct {
 	_              structs.HostLayout
-	Start          [6]uint32
+	Start          [7]uint32
 	Large          uint32
 	ArgWords       uint32
 	FdOps          uint32
@@ -128,7 +128,6 @@ type EnforcerImage struct {
 	MoveWords      uint32
 	Asks           uint32
 	Ops            uint32
-	_              [4]byte
 	Labels         uint64
 	Integrity      uint64
 	Defaults       [10]uint64
@@ -153,6 +152,7 @@ const (
 	EnforcerLimitsLIMIT_STATES_SMALL      EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_STATES_LARGE      EnforcerLimits = 8192
 	EnforcerLimitsLIMIT_ARG_POSITIONS     EnforcerLimits = 512
+	EnforcerLimitsLIMIT_ROW_BITS          EnforcerLimits = 16
 	EnforcerLimitsLIMIT_SCRATCHES_PER_CPU EnforcerLimits = 8
 	EnforcerLimitsLIMIT_SCOPE_REQUESTS    EnforcerLimits = 64
 	EnforcerLimitsLIMIT_SCOPE_ANSWERS     EnforcerLimits = 1024
@@ -325,6 +325,7 @@ type EnforcerScopeFiles struct {
 type EnforcerScratch struct {
 	_        structs.HostLayout
 	Busy     uint64
+	Base     uint64
 	Matches  uint32
 	Matching [16]uint16
 	Path     [4352]int8

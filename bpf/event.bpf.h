@@ -42,8 +42,9 @@ static __always_inline bool end(struct act *act)
 	return refused;
 }
 
-/* locate finds the row of a name, and makes it the act's object. */
-static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
+/* locate finds the rows of a name, and makes it the act's object. With OF_PROGRAM it is
+ * one of a program that is run. */
+static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry, u32 of)
 {
 	struct inode *inode = BPF_CORE_READ((struct dentry *)dentry, d_inode);
 
@@ -53,7 +54,7 @@ static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
 	if (!inode)
 		act->parent = (u64)BPF_CORE_READ((struct dentry *)dentry, d_parent, d_inode);
 	if (!act->device)
-		return path_row(act->image, act->scratch, act->object, START_PATH);
+		return path_row(act->image, act->scratch, act->object, START_PATH | of);
 	if (act->object == NO_PATH)
 		return ROW_NONE; /* a terminal of the host's */
 	return path_row(act->image, act->scratch, act->object, START_DEVICE);
@@ -62,7 +63,7 @@ static __always_inline u32 locate(struct act *act, u64 mount, u64 dentry)
 static __always_inline u32 locate_file(struct act *act, struct file *file)
 {
 	return locate(act, (u64)BPF_CORE_READ(file, f_path.mnt),
-		      (u64)BPF_CORE_READ(file, f_path.dentry));
+		      (u64)BPF_CORE_READ(file, f_path.dentry), 0);
 }
 
 /* judge decides on all operations in the set OPS at once; the strictest holds. */
@@ -73,7 +74,7 @@ static __always_inline void judge(struct act *act, u32 row, u32 ops)
 			decide(act, row, op, ARGS_NONE);
 }
 
-/* kept_of returns the row of what protects a file from OPS, under whatever name it is
+/* kept_of returns the rows of what protects a file from OPS, under whatever name it is
  * known by; 0: nothing does. A function of its own, and not one that decides, so that
  * their stacks do not add up. */
 __noinline u32 kept_of(struct act *act, u32 ops)
@@ -99,7 +100,7 @@ static __always_inline void judge_kept(struct act *act, u32 ops)
 	u32 kept = kept_of(act, ops);
 
 	if (kept)
-		decide_row(act, kept, OP_WRITE, ARGS_NONE); /* nothing there asks */
+		decide_row(act, kept, OP_WRITE, ARGS_NONE | BY_NAME); /* nothing there asks */
 }
 
 #define MAX_NAMES 4 /* mounts that show one file */
@@ -133,7 +134,7 @@ __noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 op
 			continue;
 		/* Nothing is carried on: there is no label, and no stack left for it. */
 		add_to_file(act, act->inode, 0, (u64)kept << KEPT_SHIFT);
-		decide_row(act, kept, OP_WRITE, ARGS_NONE);
+		decide_row(act, kept, OP_WRITE, ARGS_NONE | BY_NAME);
 	}
 	if (i && act->turns == turns) /* a record is to tell the name that was used */
 		act->object = render(act->scratch, mount, dentry);

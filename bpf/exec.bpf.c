@@ -142,32 +142,27 @@ static __always_inline u32 args_mode(void)
 }
 
 /* match_level finds the rows of one program of an exec and remembers them. */
-static __always_inline bool match_level(struct act *act, struct linux_binprm *bprm,
+static __always_inline void match_level(struct act *act, struct linux_binprm *bprm,
 					struct exec_level *level)
 {
 	struct file *file = BPF_CORE_READ(bprm, file);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct row *row, *named;
 
 	level->name_row = name_row(act, (u64)BPF_CORE_READ(bprm, interp));
 	act->object_kind = OBJECT_PATH;
 	act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),
 			     (u64)BPF_CORE_READ(file, f_path.dentry));
-	level->row = path_row(act->image, act->scratch, act->object, START_PATH);
-	row = table_entry(rows, act->image, level->row);
-	named = table_entry(rows, act->image, level->name_row);
-	if (!row || !named)
-		return false;
-	act->labels |= file_labels(act, inode) | row->sources | row->exec_sources |
-		       named->exec_sources;
-	act->targets = row->targets;
+	level->row = path_row(act->image, act->scratch, act->object, START_PATH | OF_PROGRAM);
+	act->labels |= file_labels(act, inode) | row_sources(act->image, level->row) |
+		       row_exec_sources(act->image, level->row) |
+		       row_exec_sources(act->image, level->name_row);
+	act->targets = row_targets(act->image, level->row);
 	act->inode = number_of(inode);
 	level->labels = act->labels;
 	level->inode = act->inode;
 	level->argc = BPF_CORE_READ(bprm, argc);
 	note_program(act, level, inode);
-	level->foreign = row->opens ? foreign_file(act, file) : 0;
-	return true;
+	level->foreign = row_opens(act->image, level->row) ? foreign_file(act, file) : 0;
 }
 
 /* judge_level decides on one program of an exec. */
@@ -184,10 +179,7 @@ static __always_inline void judge_level(struct act *act, struct thread *thread,
 	act->stage = STAGE_EXEC;
 	act->level = number;
 	read_args(act->image, (u64)BPF_CORE_READ(bprm, filename), number);
-	if (!match_level(act, bprm, &level)) {
-		refuse(act, OP_EXEC, REASON_NO_MEMORY);
-		return;
-	}
+	match_level(act, bprm, &level);
 	level.exempt = known && same_file(BPF_CORE_READ(bprm, file, f_inode), &known->guest);
 	BOUND(number, 7);
 	if (number < MAX_EXEC_LEVELS)
@@ -273,10 +265,7 @@ TWIN_BODY(mod_bprm_check_security, "fmod_ret/security_bprm_check", (struct linux
 /* exec_looks_at_args tells whether the second look has anything to look at. */
 static __always_inline bool exec_looks_at_args(u32 image, struct exec_level *level)
 {
-	struct row *row = table_entry(rows, image, level->row);
-	struct row *named = table_entry(rows, image, level->name_row);
-
-	return !row || !named || row->exec_args || named->exec_args;
+	return row_exec_args(image, level->row) || row_exec_args(image, level->name_row);
 }
 
 /* reread_args reads the COUNT strings that the kernel took for argv, which begin at
@@ -298,19 +287,17 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 {
 	struct thread *thread = thread_state();
 	struct exec_level level;
-	struct row *row;
 
 	if (!act || !thread || number >= MAX_EXEC_LEVELS)
 		return 0;
 	level = thread->exec.level[number];
-	row = table_entry(rows, act->image, level.row);
-	if (!row || !exec_looks_at_args(act->image, &level))
+	if (!exec_looks_at_args(act->image, &level))
 		return 0;
 	act->labels = level.labels;
 	act->inode = level.inode;
 	act->level = number;
 	act->object_kind = OBJECT_PATH;
-	act->targets = row->targets;
+	act->targets = row_targets(act->image, level.row);
 	if (!reread_args(act->image, from, argc, argc - level.argc + 1)) {
 		refuse(act, OP_EXEC, REASON_ARGS_UNREADABLE);
 		return 0;
@@ -332,33 +319,26 @@ __noinline u32 commit_level(struct act *act, u64 number, u32 env)
 	struct process *process = current_process();
 	struct thread *thread = thread_state();
 	struct exec_level level;
-	struct row *row;
 	u32 foreign;
 
 	if (!act || !thread || !process || number >= MAX_EXEC_LEVELS)
 		return 0;
 	level = thread->exec.level[number];
-	row = table_entry(rows, act->image, level.row);
-	if (!row)
-		return 0;
 	foreign = level.foreign ?: env;
 	if (!foreign)
-		transform(process, row);
+		transform(process, act->image, level.row);
 	move_gates(act, level.row, OP_EXEC, !foreign);
 	move_gates(act, level.name_row, OP_EXEC, 0);
-	return row->opens ? foreign : 0;
+	return row_opens(act->image, level.row) ? foreign : 0;
 }
 
 /* opens_something tells whether a program of the exec would open something. */
 static __always_inline bool opens_something(struct act *act, struct thread *thread)
 {
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
-		struct row *row;
-
 		if (i >= thread->exec.levels)
 			break;
-		row = table_entry(rows, act->image, thread->exec.level[i].row);
-		if (row && row->opens)
+		if (row_opens(act->image, thread->exec.level[i].row))
 			return true;
 	}
 	return false;

@@ -7,7 +7,7 @@
 #ifndef ACTPLANE_GATES_H
 #define ACTPLANE_GATES_H
 
-#include "scope.bpf.h"
+#include "match.bpf.h"
 
 static __always_inline bool gate_fresh(struct scope *scope, u64 gate)
 {
@@ -101,15 +101,18 @@ static __always_inline void arm_now(struct scope *scope, u32 gate, u32 exec)
 
 struct gate_walk {
 	u32 slot;
-	u32 image, first;
-	u32 exec;    /* argv is in the thread's state */
-	u32 trusted; /* may arm */
-	u32 arming;  /* the second round */
+	u32 image;
+	struct range list, more; /* of two rows */
+	u32 exec;		 /* argv is in the thread's state */
+	u32 trusted;		 /* may arm */
+	u32 arming;		 /* the second round */
 };
 
 static long gate_step(u64 step, struct gate_walk *walk)
 {
-	struct gate_ref *ref = table_entry(gate_refs, walk->image, walk->first + (u32)step);
+	u32 at = step < walk->list.count ? walk->list.first + (u32)step
+					 : walk->more.first + (u32)step - walk->list.count;
+	struct gate_ref *ref = table_entry(gate_refs, walk->image, at);
 	struct scope *scope = scope_at(walk->slot);
 
 	if (!ref || !scope)
@@ -135,10 +138,10 @@ static long gate_step(u64 step, struct gate_walk *walk)
 }
 
 /*
- * move_gates does to the gates what an event of operation OP on a row does. First
+ * move_gates does to the gates what an event of operation OP on a path's rows does. First
  * what it spoils, then what it arms: an event never invalidates its own effect.
  */
-__noinline int move_gates(struct act *act, u32 number, u32 op, u32 trusted)
+__noinline int move_gates(struct act *act, u32 numbers, u32 op, u32 trusted)
 {
 	struct gate_walk walk = { .exec = op == OP_EXEC, .trusted = trusted };
 	struct row *row;
@@ -146,15 +149,19 @@ __noinline int move_gates(struct act *act, u32 number, u32 op, u32 trusted)
 
 	if (!act || op >= NUM_OPS)
 		return 0;
-	row = table_entry(rows, act->image, number);
-	if (!row)
-		return 0;
-	count = row->gates[op].count;
+	row = table_entry(rows, act->image, first_row(numbers));
+	if (row)
+		walk.list = row->gates[op];
+	if (second_row(numbers)) {
+		row = table_entry(rows, act->image, second_row(numbers));
+		if (row)
+			walk.more = row->gates[op];
+	}
+	count = walk.list.count + walk.more.count;
 	if (!count)
 		return 0;
 	walk.slot = act->slot;
 	walk.image = act->image;
-	walk.first = row->gates[op].first;
 	bpf_loop(count, gate_step, &walk, 0);
 	walk.arming = 1;
 	bpf_loop(count, gate_step, &walk, 0);

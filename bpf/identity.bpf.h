@@ -95,7 +95,8 @@ struct path_walk {
 	struct dentry *dentry;
 	struct vfsmount *mount;
 	struct scratch *scratch;
-	u32 at; /* the path so far is in [at, PATH_SIZE - 1) */
+	u32 at;	  /* the path so far is in [at, PATH_SIZE - 1) */
+	u32 base; /* where its last name begins; 0: it has none yet */
 	bool done;
 };
 
@@ -132,6 +133,8 @@ static long path_step(u64 step, struct path_walk *walk)
 		return 1;
 	at -= length + 1;
 	walk->at = at;
+	if (!walk->base)
+		walk->base = at + 1;
 	BOUND(at, PATH_SIZE - 1);
 	walk->scratch->path[at] = '/';
 	BOUND(length, NAME_SIZE - 1);
@@ -170,6 +173,7 @@ __noinline u32 render(u32 number, u64 mount, u64 dentry)
 		walk.at--;
 		scratch->path[PATH_SIZE - 2] = '/';
 	}
+	scratch->base = walk.base ?: PATH_SIZE - 1;
 	return walk.at;
 }
 

@@ -4,6 +4,7 @@
 #define ACTPLANE_LABELS_H
 
 #include "identity.bpf.h"
+#include "match.bpf.h"
 
 static __always_inline struct file_key id_key(struct act *act, struct file_id *id)
 {
@@ -293,24 +294,22 @@ static __always_inline void drop_inode(struct inode *inode)
 		drop_id(terminal_id(&id));
 }
 
-static __always_inline u32 row_kept(u32 image, u32 number)
+/* row_kept returns the rows that protect a path of two rows, or 0. */
+__noinline u32 row_kept(u32 image, u32 numbers)
 {
-	struct row *row = table_entry(rows, image, number);
+	struct row *row = table_entry(rows, image, first_row(numbers));
+	u32 kept = row ? row->kept : 0;
 
-	return row ? row->kept : 0;
+	if (!second_row(numbers))
+		return kept;
+	row = table_entry(rows, image, second_row(numbers));
+	return row ? kept | row->kept << ROW_BITS : kept;
 }
 
 /* row_marks is what a name adds to a file's marks. */
-static __always_inline u64 row_marks(u32 image, u32 number)
+static __always_inline u64 row_marks(u32 image, u32 numbers)
 {
-	return (u64)row_kept(image, number) << KEPT_SHIFT;
-}
-
-static __always_inline u64 row_sources(u32 image, u32 number)
-{
-	struct row *row = table_entry(rows, image, number);
-
-	return row ? row->sources : ~0ULL;
+	return (u64)row_kept(image, numbers) << KEPT_SHIFT;
 }
 
 #endif

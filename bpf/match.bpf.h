@@ -11,6 +11,7 @@
 #include "scope.bpf.h"
 
 #define CHUNK 64
+#define NAME_CHUNK 16 /* of a path's last name, which is short */
 
 #define STEP(dfa, states, shift)                                                                   \
 	do {                                                                                       \
@@ -28,7 +29,7 @@ struct dfa_walk {
 
 /* A bpf_loop callback that takes CHUNK bytes of a key of at most SIZE bytes, a
  * power of two. */
-#define DEFINE_CHUNK(name, table, states, size)                                                    \
+#define DEFINE_CHUNK(name, table, states, size, chunk)                                             \
 	static long name(u64 step, struct dfa_walk *walk)                                          \
 	{                                                                                          \
 		struct table *dfa = table_entry(table, walk->image, 0);                            \
@@ -39,7 +40,7 @@ struct dfa_walk {
 			return 1;                                                                  \
 		/* Not inside the loop: behind the key are its zeros, not its start. */            \
 		BOUND(at, (size)-1);                                                               \
-		_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < CHUNK; i += 8)           \
+		_Pragma("clang loop unroll(disable)") for (u32 i = 0; i < (chunk); i += 8)         \
 		{                                                                                  \
 			u64 word = *(u64 *)(key + at + i);                                         \
                                                                                                    \
@@ -53,14 +54,16 @@ struct dfa_walk {
 			STEP(dfa, states, 56);                                                     \
 		}                                                                                  \
 		walk->state = state;                                                               \
-		walk->at = at + CHUNK;                                                             \
+		walk->at = at + (chunk);                                                           \
 		return walk->at >= walk->end;                                                      \
 	}
 
-DEFINE_CHUNK(path_chunk_small, dfa_small, STATES_SMALL, PATH_SIZE)
-DEFINE_CHUNK(path_chunk_large, dfa_large, STATES_LARGE, PATH_SIZE)
-DEFINE_CHUNK(name_chunk_small, dfa_small, STATES_SMALL, NAME_SIZE)
-DEFINE_CHUNK(name_chunk_large, dfa_large, STATES_LARGE, NAME_SIZE)
+DEFINE_CHUNK(path_chunk_small, dfa_small, STATES_SMALL, PATH_SIZE, CHUNK)
+DEFINE_CHUNK(path_chunk_large, dfa_large, STATES_LARGE, PATH_SIZE, CHUNK)
+DEFINE_CHUNK(base_chunk_small, dfa_small, STATES_SMALL, PATH_SIZE, NAME_CHUNK)
+DEFINE_CHUNK(base_chunk_large, dfa_large, STATES_LARGE, PATH_SIZE, NAME_CHUNK)
+DEFINE_CHUNK(name_chunk_small, dfa_small, STATES_SMALL, NAME_SIZE, CHUNK)
+DEFINE_CHUNK(name_chunk_large, dfa_large, STATES_LARGE, NAME_SIZE, CHUNK)
 
 static __always_inline u32 row_of_state(u32 image, u64 state)
 {
@@ -91,13 +94,79 @@ static __always_inline u32 path_state(u32 image, u32 number, u32 at, u32 start)
 	return walk.state;
 }
 
-/* path_row returns the row of the path in the buffer from AT on. */
+/* base_row returns the row of the last name of the path in the buffer. */
+static __always_inline u32 base_row(u32 image, struct image *head, u32 number)
+{
+	struct scratch *scratch = scratch_at(number);
+	struct dfa_walk walk = { .image = image, .end = PATH_SIZE - 1 };
+
+	if (!scratch)
+		return ROW_UNKNOWN;
+	walk.key = scratch->path;
+	walk.state = head->start[START_BASE];
+	walk.at = scratch->base;
+	if (head->large)
+		bpf_loop(NAME_SIZE / NAME_CHUNK, base_chunk_large, &walk, 0);
+	else
+		bpf_loop(NAME_SIZE / NAME_CHUNK, base_chunk_small, &walk, 0);
+	return row_of_state(image, walk.state);
+}
+
+/* Added to START_PATH: the path of a program that is run. */
+#define OF_PROGRAM 0x100
+
+/* path_row returns the row of the path in the buffer from AT on; from START_PATH the two
+ * rows, see ROW_BITS, of the path that was rendered last. */
 __noinline u32 path_row(u32 image, u32 number, u32 at, u32 start)
 {
-	u32 state = path_state(image, number, at, start);
+	u32 entry = start & ~OF_PROGRAM;
+	u32 state = path_state(image, number, at, entry);
+	struct image *head = image_at(image);
+	u32 row;
 
-	return state == NO_STATE ? ROW_UNKNOWN : row_of_state(image, state);
+	if (state == NO_STATE || !head)
+		return ROW_UNKNOWN;
+	row = row_of_state(image, state);
+	if (entry != START_PATH || !head->start[START_BASE] ||
+	    !(start & OF_PROGRAM || head->ops & USES_NAMES))
+		return row;
+	return row | base_row(image, head, number) << ROW_BITS;
 }
+
+/* first_row and second_row take two rows apart; 0: there is nothing in it. */
+static __always_inline u32 first_row(u32 rows)
+{
+	return rows & ((1 << ROW_BITS) - 1);
+}
+
+static __always_inline u32 second_row(u32 rows)
+{
+	return rows >> ROW_BITS;
+}
+
+/* Functions that return what two rows have of a field together; MISSING is for a row that
+ * cannot be looked at, which is never. */
+#define DEFINE_OF_ROWS(name, field, missing)                                                       \
+	__noinline u64 name(u32 image, u32 numbers)                                                \
+	{                                                                                          \
+		struct row *row = table_entry(rows, image, first_row(numbers));                    \
+		u64 both = row ? row->field : (missing);                                           \
+                                                                                                   \
+		if (second_row(numbers)) {                                                         \
+			row = table_entry(rows, image, second_row(numbers));                       \
+			both |= row ? row->field : (missing);                                      \
+		}                                                                                  \
+		return both;                                                                       \
+	}
+
+DEFINE_OF_ROWS(row_sources, sources, ~0ULL)
+DEFINE_OF_ROWS(row_exec_sources, exec_sources, ~0ULL)
+DEFINE_OF_ROWS(row_targets, targets, 0)
+DEFINE_OF_ROWS(row_lineage, lineage, 0)
+DEFINE_OF_ROWS(row_declassify, declassify, 0)
+DEFINE_OF_ROWS(row_endorse, endorse, 0)
+DEFINE_OF_ROWS(row_opens, opens, 0)
+DEFINE_OF_ROWS(row_exec_args, exec_args, 1)
 
 static __always_inline u32 next_state(u32 image, u64 state, u8 byte)
 {

@@ -21,12 +21,16 @@ static __always_inline bool in_exec(void)
 static __always_inline void judge_code(struct act *act, struct file *file)
 {
 	struct image *head = image_at(act->image);
+	u32 row;
 
 	if (head && !(head->ops & USES_CODE))
 		return;
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	act->mapped = 1;
-	decide(act, locate_file(act, file), OP_EXEC, ARGS_MAPPED);
+	row = locate(act, (u64)BPF_CORE_READ(file, f_path.mnt),
+		     (u64)BPF_CORE_READ(file, f_path.dentry), OF_PROGRAM);
+	act->targets = row_targets(act->image, row);
+	decide(act, row, OP_EXEC, ARGS_MAPPED);
 	act->mapped = 0;
 }
 

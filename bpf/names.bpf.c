@@ -37,7 +37,7 @@ __noinline u32 judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 
 	if (!act)
 		return ROW_UNKNOWN;
-	row = locate(act, mount, dentry);
+	row = locate(act, mount, dentry, 0);
 	act->inode = (u64)BPF_CORE_READ((struct dentry *)dentry, d_inode);
 	judge(act, row, ops);
 	judge_kept(act, ops);

@@ -34,7 +34,7 @@ static __always_inline u64 number_of(const void *pointer)
 struct exec_level {
 	u64 labels; /* L: the process's and the program's, sources included */
 	u64 inode;
-	u32 row;      /* by resolved path */
+	u32 row;      /* by resolved path: two, see ROW_BITS */
 	u32 name_row; /* by the name invoked */
 	s32 argc;     /* the kernel's count at this level */
 	u32 foreign;  /* the reason for which it opens nothing, or 0 */
@@ -168,6 +168,7 @@ struct thread {
  */
 struct scratch {
 	u64 busy;
+	u64 base;    /* where the last name of the path begins */
 	u32 matches; /* clauses that matched so far */
 	u16 matching[MAX_MATCHES];
 	/* A path is written from the end towards the start, and ends before

@@ -38,7 +38,8 @@ struct act {
 	u8 level;  /* of an exec: a script is 0, its interpreter 1 */
 	u8 mapped; /* code that is mapped, and not run by exec */
 	u8 used;   /* a descriptor or connection that was decided on when it was opened */
-	u8 pad[2];
+	u8 zero;   /* 0, which the verifier does not know: see about */
+	u8 pad;
 };
 
 /* Where an operation is that has more than one hook. */

@@ -101,8 +101,8 @@ static long hold_ref_step(u64 step, struct hold_walk *walk)
 	return 0;
 }
 
-/* hold_gates keeps the gates stale that writing to what is mapped spoils. */
-static __always_inline void hold_gates(struct act *act, struct sharer *sharer, u32 number)
+/* hold_gates_of keeps the gates stale that writing to what is mapped spoils, of one row. */
+static __always_inline void hold_gates_of(struct act *act, struct sharer *sharer, u32 number)
 {
 	struct hold_walk walk = { .sharer = sharer, .slot = act->slot, .image = act->image };
 	struct row *row = table_entry(rows, act->image, number);
@@ -111,6 +111,13 @@ static __always_inline void hold_gates(struct act *act, struct sharer *sharer, u
 		return;
 	walk.first = row->gates[OP_WRITE].first;
 	bpf_loop(row->gates[OP_WRITE].count, hold_ref_step, &walk, 0);
+}
+
+static __always_inline void hold_gates(struct act *act, struct sharer *sharer, u32 numbers)
+{
+	hold_gates_of(act, sharer, first_row(numbers));
+	if (second_row(numbers))
+		hold_gates_of(act, sharer, second_row(numbers));
 }
 
 /* inherit gives a child what it shares with its parent: with CLONE_VM all memory. False:

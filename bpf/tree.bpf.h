@@ -47,7 +47,7 @@ static __always_inline void concern(struct tree_walk *walk, struct move *move)
 		return;
 	}
 	clause = table_entry(clauses, d->image, move->index);
-	if (!clause)
+	if (!clause || !d->act)
 		return;
 	if (move->kind == MOVE_ALLOW) {
 		walk->lifted_at_one[move->op == OP_UNLINK] |= clause->lifts;
@@ -55,7 +55,7 @@ static __always_inline void concern(struct tree_walk *walk, struct move *move)
 	}
 	if (!clause_holds(d, clause, move->index))
 		return;
-	note_match(d->scratch, move->index);
+	note_match(d->act->scratch, move->index);
 	if (clause->effect <= d->effect)
 		return;
 	if (clause->effect == EFFECT_ASK) {
@@ -71,9 +71,10 @@ static __always_inline void concern(struct tree_walk *walk, struct move *move)
 static long tree_step(u64 step, struct tree_walk *walk)
 {
 	struct move *move = table_entry(moves, walk->d.image, (u32)step);
+	struct act *act = walk->d.act;
 	struct scope *scope;
 
-	if (!move)
+	if (!move || !act)
 		return 1;
 	if ((move->kind == MOVE_GATE) != walk->spoiling || !apart(walk, move))
 		return 0;
@@ -81,7 +82,7 @@ static long tree_step(u64 step, struct tree_walk *walk)
 		concern(walk, move);
 		return 0;
 	}
-	scope = scope_at(walk->d.slot);
+	scope = scope_at(act->slot);
 	if (scope)
 		spoil_gate(scope, move->index);
 	return 0;

@@ -154,20 +154,23 @@ __noinline u32 foreign_env(u64 from, u32 argc, u32 envc)
 	return walk.foreign || walk.args || walk.variables ? REASON_FOREIGN_ENV : 0;
 }
 
-/* transform does to the current process what the program that it runs now is named
- * for. */
-static __always_inline void transform(struct process *process, struct row *row)
+/* transform does to the current process what the program that it runs now is named for:
+ * its rows. */
+static __always_inline void transform(struct process *process, u32 image, u32 rows)
 {
-	process->opened.lineage |= row->lineage & ~process->lineage;
-	__sync_fetch_and_or(&process->lineage, row->lineage);
-	if (!(row->declassify | row->endorse))
+	u64 lineage = row_lineage(image, rows), declassify = row_declassify(image, rows);
+	u64 endorse = row_endorse(image, rows);
+
+	process->opened.lineage |= lineage & ~process->lineage;
+	__sync_fetch_and_or(&process->lineage, lineage);
+	if (!(declassify | endorse))
 		return;
-	process->opened.stripped |= process->labels & row->declassify;
-	process->cleared |= row->declassify;
-	__sync_fetch_and_and(&process->labels, ~row->declassify);
-	process->opened.endorsed |= row->endorse & ~process->labels;
-	__sync_fetch_and_or(&process->labels, row->endorse);
-	clear_shared(process, row->declassify);
+	process->opened.stripped |= process->labels & declassify;
+	process->cleared |= declassify;
+	__sync_fetch_and_and(&process->labels, ~declassify);
+	process->opened.endorsed |= endorse & ~process->labels;
+	__sync_fetch_and_or(&process->labels, endorse);
+	clear_shared(process, declassify);
 }
 
 /* close_gate takes an arming back, unless the gate was armed again since. What was armed

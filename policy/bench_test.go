@@ -30,6 +30,20 @@ func largePolicy(shape string, n int) []byte {
 	return block(lines...)
 }
 
+// BenchmarkNames is a policy of 300 names of programs and 300 directories.
+func BenchmarkNames(b *testing.B) {
+	var lines []string
+	for i := range 300 {
+		lines = append(lines, fmt.Sprintf("rule r%d: block exec \"tool%d\" block write \"/srv/app%d/data/**\"", i, i, i))
+	}
+	doc := Document{Name: "p", Text: block(lines...)}
+	for b.Loop() {
+		if _, err := Compile([]Document{doc}, Options{Workspace: "/w", Enforce: true}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // TestLargePolicies: 4,000 rules with 4,000 globs compile within 300 MiB. What is
 // allocated in all bounds what is in use at any time. BenchmarkCompile tells the time.
 func TestLargePolicies(t *testing.T) {

@@ -140,6 +140,9 @@ func FuzzDifferential(f *testing.F) {
 			return
 		}
 		s := (&randomcase.Generator{Rand: rand.New(newChoices(text))}).Case()
+		if len(text)%2 == 1 {
+			s.Widen()
+		}
 		if found, _, err := compare(s); err == nil && found != nil {
 			t.Fatal(report(s))
 		}
@@ -160,6 +163,9 @@ func TestDifferential(t *testing.T) {
 		}
 		g := &randomcase.Generator{Rand: rand.New(newChoices(text))}
 		s := g.Case()
+		if cases%4 == 3 {
+			s.Widen()
+		}
 		found, sense, err := compare(s)
 		if err != nil {
 			continue

@@ -41,8 +41,8 @@ func (d *dumper) summary() {
 	d.line("%d rules, %d clauses, %d labels, %d gates, %d lineages", len(g.Rules), len(g.Clauses), len(g.Labels), len(g.Gates), len(g.Lineages))
 	d.line("automaton: %d states (the engine holds %d), %d KiB, %d rows, %d image clauses, %d argv words",
 		len(img.RowOf), ir.MaxStates, len(img.Next)*2>>10, len(img.Rows), len(img.Clauses), img.ArgWords)
-	if n := len(img.More); n > 0 {
-		d.line("automata for paths: %d (the engine walks 1)", n+1)
+	if img.Start[dfa.Base] != dfa.Dead {
+		d.line("the last names of paths are matched by themselves")
 	}
 	if n := len(d.p.Unenforced); n > 0 {
 		d.line("not enforced by this version's engine: %d places", n)

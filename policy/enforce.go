@@ -48,14 +48,11 @@ func Unenforced(p *ir.Program) diag.List {
 // tooLarge lists what of an image is more than the engine's tables hold.
 func tooLarge(image *dfa.Image) diag.List {
 	d := diag.Diagnostic{Severity: diag.Error, Code: diag.OverLimit, Length: 1}
-	switch n := len(image.RowOf); {
-	case n > ir.MaxStates:
-		d.Message = fmt.Sprintf("the policy needs %d automaton states; the limit of this version's engine is %d", n, ir.MaxStates)
-	case len(image.More) > 0:
-		d.Message = fmt.Sprintf("the policy needs %d automata; the limit of this version's engine is 1", 1+len(image.More))
-	default:
+	n := len(image.RowOf)
+	if n <= ir.MaxStates {
 		return nil
 	}
+	d.Message = fmt.Sprintf("the policy needs %d automaton states; the limit of this version's engine is %d", n, ir.MaxStates)
 	d.Hint = "use fewer patterns with wildcards, or one for a folder in place of many for what is in it"
 	return diag.List{d}
 }

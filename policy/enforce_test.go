@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actplane/actplane/internal/randomcase"
+	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/diag"
 	"github.com/actplane/actplane/policy/ir"
 )
@@ -109,21 +111,46 @@ func TestEngineLimits(t *testing.T) {
 	for i := range 1500 {
 		many = append(many, fmt.Sprintf(`  block write "/srv/app%04d/**/*.conf"`, i))
 	}
-	product := []string{"rule r:"}
-	for i := range 100 {
-		product = append(product, fmt.Sprintf(`  block write "/srv/app%d/**/*.conf"`, i), fmt.Sprintf(`  block read "**/secret%d.json"`, i))
+	const what = "states; the limit of this version's engine is 8192"
+	doc := Document{Name: "p", Text: block(many...)}
+	p := mustCompile(t, doc)
+	if len(p.Unenforced) != 1 || p.Unenforced[0].Code != diag.OverLimit || !strings.Contains(p.Unenforced[0].Message, what) {
+		t.Errorf("%v", p.Unenforced)
 	}
-	for what, lines := range map[string][]string{"states; the limit of this version's engine is 8192": many, "2 automata": product} {
-		doc := Document{Name: "p", Text: block(lines...)}
-		p := mustCompile(t, doc)
-		if len(p.Unenforced) != 1 || p.Unenforced[0].Code != diag.OverLimit || !strings.Contains(p.Unenforced[0].Message, what) {
-			t.Errorf("%s: %v", what, p.Unenforced)
+	if _, err := Compile([]Document{doc}, Options{Workspace: "/w", Enforce: true}); err == nil || !strings.Contains(err.Error(), what) {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := CompileProgram(p.Program); err == nil || !strings.Contains(err.Error(), what) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// TestManyNames: hundreds of names of programs and files beside hundreds of directories are
+// within what the engine holds. BenchmarkNames tells the time.
+func TestManyNames(t *testing.T) {
+	var wide randomcase.Case
+	wide.Widen()
+	if p := mustCompile(t, Document{Name: "p", Text: wide.Document()}); p.Image.Start[dfa.Base] == dfa.Dead {
+		t.Error("random cases that are widened are not wide")
+	}
+	var rules []string
+	for i := range 300 {
+		rules = append(rules, fmt.Sprintf(`rule r%d: block write "/dir%d/lib%d/**" block read "**/.file%d" block exec "tool%d"`, i, i, i, i, i))
+	}
+	p, err := Compile([]Document{{Name: "p", Text: block(rules...)}}, Options{Workspace: "/w", Enforce: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d states, %d rows", len(p.Image.RowOf), len(p.Image.Rows))
+	for key, want := range map[string]int{"/dir299/lib299/x": 1, "/dir7/lib8/.file150": 1, "/dir7/lib7/bin/tool9": 2, "/dir7/lib8/.file300": 0} {
+		found := 0
+		for _, row := range p.Image.PathRows([]byte(key)) {
+			for _, list := range p.Image.Rows[row].Clauses {
+				found += len(list)
+			}
 		}
-		if _, err := Compile([]Document{doc}, Options{Workspace: "/w", Enforce: true}); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: err = %v", what, err)
-		}
-		if _, err := CompileProgram(p.Program); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: err = %v", what, err)
+		if found != want {
+			t.Errorf("%s: %d clauses, want %d", key, found, want)
 		}
 	}
 }

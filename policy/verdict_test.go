@@ -181,28 +181,25 @@ func (w *world) apart(from, to string) *difference {
 		d.clauses[op], d.allows[op] = map[uint16]bool{}, map[uint16]bool{}
 	}
 	d.engine = strings.HasPrefix("/run/actplane/", from+"/") || strings.HasPrefix("/sys/fs/cgroup/", from+"/")
-	for _, s := range append([]uint16{w.img.Start[dfa.Path]}, w.img.More...) {
-		first := [2]uint16{w.run(s, from+"/"), w.run(s, to+"/")}
-		seen := map[[2]uint16]bool{first: true}
-		for open := [][2]uint16{first}; len(open) > 0; open = open[1:] {
-			x, y := open[0][0], open[0][1]
-			if x == y {
-				continue
-			}
-			d.compare(&w.img.Rows[w.img.RowOf[x]], &w.img.Rows[w.img.RowOf[y]])
-			for b := 1; b < 256; b++ {
-				next := [2]uint16{w.img.Next[int(x)*256+b], w.img.Next[int(y)*256+b]}
-				if !seen[next] {
-					seen[next] = true
-					open = append(open, next)
-				}
+	start := w.img.Start[dfa.Path]
+	first := [3]uint16{w.run(start, from+"/"), w.run(start, to+"/"), w.img.Start[dfa.Base]}
+	seen := map[[3]uint16]bool{first: true}
+	for open := [][3]uint16{first}; len(open) > 0; open = open[1:] {
+		x, y, name := open[0][0], open[0][1], open[0][2]
+		if x == y {
+			continue
+		}
+		d.compare(&w.img.Rows[w.img.RowOf[x]], &w.img.Rows[w.img.RowOf[y]], &w.img.Rows[w.img.RowOf[name]])
+		for b := 1; b < 256; b++ {
+			next := [3]uint16{w.img.Next[int(x)*256+b], w.img.Next[int(y)*256+b], w.img.Next[int(name)*256+b]}
+			if !seen[next] {
+				seen[next] = true
+				open = append(open, next)
 			}
 		}
 	}
-	if len(w.img.More) == 0 {
-		if m := d.moves(); !maps.Equal(m, listed(w.img.Moved(from, to))) {
-			panic(fmt.Sprintf("rename %s %s: the image says %v, its automaton %v", from, to, w.img.Moved(from, to), m))
-		}
+	if m := d.moves(); !maps.Equal(m, listed(w.img.Moved(from, to))) {
+		panic(fmt.Sprintf("rename %s %s: the image says %v, its automaton %v", from, to, w.img.Moved(from, to), m))
 	}
 	return d
 }
@@ -243,13 +240,14 @@ func listed(moves []dfa.Move) map[dfa.Move]bool {
 	return out
 }
 
-func (d *difference) compare(x, y *dfa.Row) {
+// compare notes what two paths' rows say otherwise, of one last name with its row.
+func (d *difference) compare(x, y, name *dfa.Row) {
 	for _, op := range []ir.Op{ir.Write, ir.Unlink} {
 		unlike(d.clauses[op], x.Clauses[op], y.Clauses[op])
 		unlike(d.allows[op], x.Allows[op], y.Allows[op])
 		spoils := func(r *dfa.Row) (out []int) {
 			for _, g := range r.Gates[op] {
-				if !g.Arm {
+				if !g.Arm && !slices.ContainsFunc(name.Gates[op], func(n dfa.GateRef) bool { return n.Gate == g.Gate && !n.Arm }) {
 					out = append(out, g.Gate)
 				}
 			}
@@ -258,7 +256,7 @@ func (d *difference) compare(x, y *dfa.Row) {
 		unlike(d.spoils, spoils(x), spoils(y))
 	}
 	unlike(d.protects, x.Protects, y.Protects)
-	d.sources = d.sources || x.Sources != y.Sources
+	d.sources = d.sources || (x.Sources^y.Sources)&^name.Sources != 0
 }
 
 func unlike[T comparable](set map[T]bool, x, y []T) {

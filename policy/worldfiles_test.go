@@ -242,10 +242,8 @@ func (w *world) pathRows(path string, known bool) (out []*dfa.Row) {
 	if !known {
 		return []*dfa.Row{&w.img.Rows[dfa.UnknownRow]}
 	}
-	for _, s := range slices.Concat([]uint16{w.img.Start[dfa.Path]}, w.img.More) {
-		out = append(out, w.rowFrom(s, path))
-	}
-	return out
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	return []*dfa.Row{w.rowFrom(w.img.Start[dfa.Path], path), w.rowFrom(w.img.Start[dfa.Base], name)}
 }
 
 func (w *world) rowFrom(s uint16, key string) *dfa.Row {

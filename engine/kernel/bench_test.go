@@ -99,10 +99,13 @@ func (s *sharedKernel) remove() error {
 	return err
 }
 
+// padding is added to the rules of newBench: see TestWide.
+var padding string
+
 // newBench makes a scope under rules, newBenchOf under a policy file.
 func newBench(t *testing.T, tier Tier, text string) *bench {
 	t.Helper()
-	return newBenchOf(t, tier, "policy: |\n"+indent(text))
+	return newBenchOf(t, tier, "policy: |\n"+indent(text+padding))
 }
 
 func newBenchOf(t *testing.T, tier Tier, text string) *bench {

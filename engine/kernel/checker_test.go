@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,6 +110,7 @@ func (c *checker) query(start dfa.Start, key []byte) bpf.CheckerQuery {
 		former := bytes.Repeat([]byte("/x"), 2047) // paths that were here before
 		fill(scratch.Path[:], former[:4095-len(key)])
 		fill(scratch.Path[4095-len(key):], key)
+		scratch.Base = uint64(4095 - len(key) + bytes.LastIndexByte(key, '/') + 1)
 	}
 	if err := c.objects.Scratches.Put(uint32(0), scratch); err != nil {
 		c.Fatal(err)
@@ -161,9 +163,15 @@ func seed(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// The kernel's walk finds the rows that Go's walk finds, whatever the key.
+// The kernel's walk finds the rows that Go's walk finds, whatever the key, also where
+// last names have an entry of their own.
 func TestRowsAsInGo(t *testing.T) {
-	c := newChecker(t, checkedPolicy)
+	rowsAsInGo(t, checkedPolicy)
+	rowsAsInGo(t, checkedPolicy+wide(40))
+}
+
+func rowsAsInGo(t *testing.T, text string) {
+	c := newChecker(t, text)
 	random := seed(t)
 	pieces := []string{"/a", "/b", "/x1a.c", "/x2f.h", "/deep", "/.env", "/usr/bin", "/git", "/ok", "t", "\xff", "/", strings.Repeat("/long", 60)}
 	for range 4000 {
@@ -181,8 +189,12 @@ func TestRowsAsInGo(t *testing.T) {
 			start, text = dfa.Address, randomAddress(random)
 		}
 		text = text[:min(len(text), 4094)]
-		if got, want := c.row(start, text), c.image.Row(start, text); got != want {
-			t.Fatalf("start %d, key %q: row %d, want %d", start, text, got, want)
+		want := c.image.Row(start, text)
+		if start == dfa.Path {
+			want = pathRow(c.image, string(text))
+		}
+		if got := c.row(start, text); got != want {
+			t.Fatalf("start %d, key %q: row %#x, want %#x", start, text, got, want)
 		}
 	}
 }
@@ -194,10 +206,16 @@ func randomAddress(random *rand.Rand) []byte {
 	return append(bytes[:], byte(port>>8), byte(port))
 }
 
-// The kernel's decision on a row is the strictest of those clauses that match, and
-// of these the first.
+// The kernel's decision on one or two rows is the strictest of those clauses that match,
+// and of these the first.
 func TestDecisionsAsInGo(t *testing.T) {
-	c := newChecker(t, checkedPolicy)
+	decisionsAsInGo(t, checkedPolicy, 1)
+	decisionsAsInGo(t, checkedPolicy, 2)
+	decisionsAsInGo(t, checkedPolicy+wide(40), 2)
+}
+
+func decisionsAsInGo(t *testing.T, text string, rows int) {
+	c := newChecker(t, text)
 	if err := c.objects.Scopes.Put(uint32(0), bpf.EnforcerScope{Generation: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,6 +227,9 @@ func TestDecisionsAsInGo(t *testing.T) {
 			Targets: random.Uint64N(2),
 			Row:     uint32(random.IntN(len(c.image.Rows))),
 			Op:      uint32(random.IntN(int(ir.NumOps))),
+		}
+		if rows == 2 {
+			q.Row |= uint32(random.IntN(len(c.image.Rows))) << bpf.EnforcerLimitsLIMIT_ROW_BITS
 		}
 		got := c.run(c.objects.CheckDecide, q, &ebpf.RunOptions{})
 		effect, clause := decideInGo(c.image, q)
@@ -225,14 +246,15 @@ func decideInGo(image *dfa.Image, q bpf.CheckerQuery) (effect, clause uint32) {
 			q.Lineage&candidate.UnlessLineage == 0 && candidate.Arg < 0 &&
 			(candidate.Target < 0 || q.Targets>>candidate.Target&1 == 0)
 	}
-	row := image.Rows[q.Row]
-	for _, index := range row.Clauses[q.Op] {
-		if e := uint32(image.Clauses[index].Effect); matches(index) && e > effect {
+	const bits = bpf.EnforcerLimitsLIMIT_ROW_BITS
+	rows := [2]*dfa.Row{&image.Rows[q.Row&(1<<bits-1)], &image.Rows[q.Row>>bits]}
+	for _, index := range slices.Concat(rows[0].Clauses[q.Op], rows[1].Clauses[q.Op]) {
+		if e := uint32(image.Clauses[index].Effect); matches(index) && (e > effect || e == effect && uint32(index) < clause) {
 			effect, clause = e, uint32(index)
 		}
 	}
 	var lifted uint64
-	for _, index := range row.Allows[q.Op] {
+	for _, index := range slices.Concat(rows[0].Allows[q.Op], rows[1].Allows[q.Op]) {
 		if matches(index) {
 			lifted |= image.Clauses[index].Lifts
 		}

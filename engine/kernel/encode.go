@@ -41,9 +41,6 @@ func encode(image *dfa.Image) (*tables, error) {
 	if states*256 != len(image.Next) || states == 0 || len(image.RowOf) != states {
 		return nil, errors.New("encode the policy: its automaton is not whole")
 	}
-	if what := unenforced(image); what != "" {
-		return nil, fmt.Errorf("encode the policy: the engine does not enforce %s", what)
-	}
 	t := &tables{head: bpf.EnforcerImage{
 		FdOps:     descriptorOps(image),
 		Marks:     number(marks(image)),
@@ -98,6 +95,9 @@ func uses(image *dfa.Image) uint32 {
 	if mapsCode(image) {
 		set |= usesCode
 	}
+	if image.FileNames {
+		set |= usesNames
+	}
 	var address dfa.Row // rows of files have sources too; a few too many do no harm
 	for i := range image.Rows {
 		address.Sources |= image.Rows[i].Sources
@@ -106,16 +106,6 @@ func uses(image *dfa.Image) uint32 {
 		set |= usesEndpoints
 	}
 	return set
-}
-
-// unenforced names what the programs do not look at. The compiler has refused it with
-// its position; here nothing gets past.
-func unenforced(image *dfa.Image) string {
-	switch {
-	case len(image.More) > 0:
-		return "policies of more than one automaton"
-	}
-	return ""
 }
 
 // keptLabels are those that are kept of files: what some clause tests, and where
@@ -298,6 +288,15 @@ func encodeGateRef(ref dfa.GateRef) bpf.EnforcerGateRef {
 	encoded := bpf.EnforcerGateRef{Arg: int32(ref.Arg), Exit: int16(ref.Exit), Gate: uint8(ref.Gate)}
 	encoded.Arm = uint8(number(ref.Arm))
 	return encoded
+}
+
+// pathRow is the number in which the kernel side carries the two rows of a file's path.
+func pathRow(image *dfa.Image, path string) int {
+	rows := image.PathRows([]byte(path))
+	if !image.FileNames {
+		rows[1] = dfa.NoRow
+	}
+	return rows[0] | rows[1]<<bpf.EnforcerLimitsLIMIT_ROW_BITS
 }
 
 func number(b bool) uint32 {

@@ -22,9 +22,8 @@ import (
 	"github.com/actplane/actplane/internal/testenv"
 )
 
-// benchPolicy has rules about files, programs and connections, of which none matches; with labels, the connections are about what was read. Programs
-// go by their paths: many names of programs and many directories together are more than
-// the engine's one automaton holds.
+// benchPolicy has rules about files, programs and connections, of which none matches; with
+// labels, the connections are about what was read.
 func benchPolicy(rules int, labels bool) string {
 	var text strings.Builder
 	condition := ""
@@ -35,7 +34,7 @@ func benchPolicy(rules int, labels bool) string {
 	for i := range rules {
 		clauses := []string{
 			fmt.Sprintf("block write file \"/srv/none-%d/**\"", i),
-			fmt.Sprintf("block exec \"/opt/none-%d/run\" \"push\"", i),
+			fmt.Sprintf("block exec \"none-%d\" \"push\"", i),
 			fmt.Sprintf("block connect \"192.0.%d.%d:443\"%s", 2+i/250, i%250, condition),
 		}
 		if i > 0 { // the first needs all hooks
@@ -93,6 +92,9 @@ func TestInstructions(t *testing.T) {
 			})
 		}
 	}
+	t.Run("wide", func(t *testing.T) {
+		row("inside, 300 names and directories", newBench(t, tier, wide(300)).actor())
+	})
 }
 
 // plainActor is one outside of every scope.

@@ -35,6 +35,7 @@ const (
 	modifiedNo    = 2
 	usesEndpoints = 1 << 16
 	usesCode      = 1 << 17
+	usesNames     = 1 << 18
 )
 
 // Records reads what the programs report, until the context ends. Only one call at

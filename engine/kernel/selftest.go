@@ -81,7 +81,7 @@ func checkProbe(record Record, path string, image *dfa.Image) error {
 	if record.Object != resolved {
 		return fmt.Errorf("self-test: the kernel took %q for %q", resolved, record.Object)
 	}
-	if want := image.Row(dfa.Path, []byte(resolved)); record.Clause != want {
+	if want := pathRow(image, resolved); record.Clause != want {
 		return fmt.Errorf("self-test: the kernel found row %d for %q, not %d", record.Clause, resolved, want)
 	}
 	return nil

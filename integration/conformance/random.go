@@ -29,6 +29,9 @@ func randomly(ctx context.Context, actorFile string, seed, count uint64, out io.
 	for ; count > 0 && ctx.Err() == nil; count, seed = count-1, seed+1 {
 		g := &randomcase.Generator{Rand: rand.New(rand.NewPCG(seed, 1)), Acted: true}
 		r := g.Case()
+		if seed%4 == 0 {
+			r.Widen()
+		}
 		c, done := plannedCase(r)
 		if c == nil {
 			continue

@@ -45,6 +45,16 @@ func (s *Case) Document() []byte {
 	return []byte(b.String())
 }
 
+// Widen adds rules about so many directories, names of files and names of programs that
+// the last names of paths have an entry of their own in the policy's automaton. No step
+// has to do with them.
+func (s *Case) Widen() {
+	for i := range 30 {
+		s.Declarations = append(s.Declarations,
+			fmt.Sprintf(`rule RULE: block write "/wide%d/lib%d/**" block read "**/.wide%d" block exec "wide%d"`, i, i, i, i))
+	}
+}
+
 func (g *Generator) of(choices ...string) string { return choices[g.IntN(len(choices))] }
 
 // one tells in one of n times that it is so.

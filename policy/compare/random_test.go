@@ -13,6 +13,7 @@ import (
 
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/compare"
+	"github.com/actplane/actplane/policy/dfa"
 	"github.com/actplane/actplane/policy/model"
 )
 
@@ -157,6 +158,15 @@ func (w writer) step() []string {
 	return []string{who, "symlink", program, w.pick("/bin/git", "/bin/make", "/bin/gx")}
 }
 
+// wide makes last names have an entry of their own in the automaton of any policy.
+var wide = func() string {
+	var b strings.Builder
+	for i := range 24 {
+		fmt.Fprintf(&b, "  rule wide%d: block write \"/x%d/lib%d/**\" block read \"**/.wide%d\" block exec \"wide%d\"\n", i, i, i, i, i)
+	}
+	return b.String()
+}()
+
 // TestRandom compares random policies and acts out random traces under both: whatever
 // is decided otherwise there, the comparison has found something of the kind.
 func TestRandom(t *testing.T) {
@@ -177,7 +187,13 @@ func TestRandom(t *testing.T) {
 		if protect, _, ok := strings.Cut(before, "policy:"); ok && w.IntN(4) > 0 {
 			after = protect + after
 		}
+		if i%10 == 9 {
+			before, after = before+wide, after+wide
+		}
 		old, changed := compiled(t, before), compiled(t, after)
+		if i%10 == 9 && old.Image.Start[dfa.Base] == dfa.Dead {
+			t.Fatalf("pair %d: last names have no entry of their own", i)
+		}
 		r := compare.Compare(old, changed)
 		if len(r.Missed) > 0 {
 			t.Errorf("pair %d: %q\n%s\n%s", i, r.Missed, before, after)

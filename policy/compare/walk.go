@@ -79,7 +79,9 @@ func entries(img *dfa.Image, kind dfa.Start) []uint16 {
 	case dfa.Host:
 		return []uint16{img.Host}
 	case dfa.Path:
-		return append([]uint16{img.Start[kind]}, img.More...)
+		if base := img.Start[dfa.Base]; base != dfa.Dead {
+			return []uint16{img.Start[kind], base}
+		}
 	}
 	return []uint16{img.Start[kind]}
 }

@@ -29,18 +29,32 @@ func (e *LimitError) Error() string {
 // Compile makes the image of a program. It checks the program first, which may
 // come from a file, and gives equal images for equal programs.
 //
-// The patterns of paths make one automaton, as long as that stays within what the
-// engine holds, and else one for each group of patterns: see groups.go.
+// All patterns of paths are matched from Path on while that needs few states, and those
+// that only look at the last name are matched from Base on when it would need more: see
+// homed. It is the reverse again for those few policies that only so stay within what the
+// engine holds.
 func Compile(p *ir.Program) (*Image, error) {
 	if err := validate(p); err != nil {
 		return nil, fmt.Errorf("check program: %w", err)
 	}
-	img, err := build(p, false, bounds{raw: 4 * ir.MaxStates, steps: maxSteps / 4, final: ir.MaxStates})
-	var limit *LimitError
-	if !errors.As(err, &limit) || !limit.automaton {
+	img, err := build(p, false, bounds{raw: 4 * ir.FewStates, steps: maxSteps / 16, final: ir.FewStates})
+	if !tooLarge(err) {
 		return img, err
 	}
-	return build(p, true, bounds{raw: 2 * ir.MaxCompiledStates, steps: maxSteps, final: ir.MaxCompiledStates})
+	img, err = build(p, true, bounds{raw: 2 * ir.MaxCompiledStates, steps: maxSteps, final: ir.MaxCompiledStates})
+	if err != nil || len(img.RowOf) <= ir.MaxStates || max(img.reached(Path), img.reached(Base)) > ir.MaxStates {
+		return img, err // one entry needs at least as many states as each of two
+	}
+	if one, err := build(p, false, bounds{raw: 4 * ir.MaxStates, steps: maxSteps / 4, final: ir.MaxStates}); err == nil {
+		return one, nil
+	}
+	return img, nil
+}
+
+// tooLarge tells whether another automaton for the same patterns may do.
+func tooLarge(err error) bool {
+	var limit *LimitError
+	return errors.As(err, &limit) && limit.automaton
 }
 
 func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
@@ -56,6 +70,9 @@ func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	if split {
+		r.joinNames()
+	}
 	block, count := minimize(r)
 	if count > limits.final {
 		return nil, &LimitError{What: "automaton states", Figure: count, Limit: ir.MaxCompiledStates, automaton: true}
@@ -68,20 +85,16 @@ func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
 
 // input is what one entry of the automaton stands for.
 type input struct {
-	kind  Start
-	group int // of the patterns of paths
-	nfa   *nfa
+	kind Start
+	nfa  *nfa
 }
 
 // inputs adds every pattern to the automaton of each kind of key that it is for.
-// The entries of Image.Start come first, then Host, then those of Image.More.
+// The entries of Image.Start come first, then Host.
 func (b *builder) inputs() ([]input, error) {
 	var out []input
 	for kind := range Host + 1 {
 		out = append(out, input{kind: kind, nfa: newNFA()})
-	}
-	for group := 1; b.split && group < maxGroups; group++ {
-		out = append(out, input{kind: Path, group: group, nfa: newNFA()})
 	}
 	for _, in := range out {
 		in.nfa.state()
@@ -93,13 +106,11 @@ func (b *builder) inputs() ([]input, error) {
 		}
 		return nil
 	}
-	for id, pat := range b.patterns {
-		for kind, alternatives := range b.elements(pat, b.uses[id].named()) {
+	for id := range b.patterns {
+		for kind, alternatives := range b.elements(id) {
 			for _, elems := range alternatives {
-				for _, at := range b.inputsOf(Start(kind), id) {
-					if err := add(at, elems, id); err != nil {
-						return nil, err
-					}
+				if err := add(kind, elems, id); err != nil {
+					return nil, err
 				}
 			}
 		}
@@ -118,30 +129,10 @@ func (b *builder) inputs() ([]input, error) {
 	return out, nil
 }
 
-// inputsOf returns the inputs that a pattern is for, of the kind of key.
-func (b *builder) inputsOf(kind Start, id int) []int {
-	if kind != Path {
-		return []int{int(kind)}
-	}
-	entry := func(group int) int {
-		if group == 0 {
-			return int(Path)
-		}
-		return int(Host) + group
-	}
-	out := []int{entry(b.groups[id])}
-	if b.split && b.patterns[id].Any && b.uses[id].target {
-		// For targets with not, also a path that matches nothing has a row.
-		for group := 1; group < maxGroups; group++ {
-			out = append(out, entry(group))
-		}
-	}
-	return out
-}
-
 // elements returns what a pattern matches, by kind of key. validate has parsed
 // it before, so errors are gone.
-func (b *builder) elements(p ir.Pattern, named bool) (out [Host + 1][][]pattern.Elem) {
+func (b *builder) elements(id int) (out [Host + 1][][]pattern.Elem) {
+	p, use := b.patterns[id], b.uses[id]
 	anything := [][]pattern.Elem{{{Kind: pattern.AnyStar}}}
 	switch {
 	case p.Kind == ir.Endpoint && p.Any:
@@ -152,23 +143,31 @@ func (b *builder) elements(p ir.Pattern, named bool) (out [Host + 1][][]pattern.
 		out[Address], out[Unix], out[Host] = e.Addresses(), e.Unix, e.Names()
 	case p.Any:
 		out[Path] = anything
-	case baseName(p):
-		globs, _ := pattern.Glob(p.Text, pattern.Name)
-		below, _ := pattern.Glob("/**/", pattern.Path)
-		for _, g := range globs {
-			out[Path] = append(out[Path], append(append([]pattern.Elem(nil), below[0]...), g...))
+		if b.split && use.target {
+			// For targets with not, also a name that matches nothing has a row.
+			out[Base] = anything
 		}
-		if named {
-			out[Name] = globs
+	case b.homes[id] == Base:
+		out[Base] = named(p)
+	case baseName(p):
+		for _, elems := range anywhere(p) {
+			out[Path] = append(out[Path], append([]pattern.Elem{slashElem}, elems...))
 		}
 	default:
 		out[Path], _ = pattern.Glob(p.Text, pattern.Path)
-		if p.Kind == ir.File {
-			out[Device] = devices(p.Text)
+	}
+	if p.Kind == ir.File && !p.Any {
+		out[Device] = devices(p.Text)
+	}
+	if p.Kind == ir.ExecProgram && !p.Any && baseName(p) && use.named() {
+		if out[Name], _ = pattern.Glob(p.Text, pattern.Name); b.split {
+			out[Name] = anywhere(p) // see joinNames
 		}
 	}
 	return out
 }
+
+var slashElem = pattern.Elem{Kind: pattern.Lit, Seqs: [][]pattern.Range{{slash}}}
 
 // tables writes the minimal automaton in the image, its states numbered as a
 // search in the order of entries and bytes finds them; Dead is the first.
@@ -191,11 +190,6 @@ func (b *builder) tables(r *raw, block []int32, count int) {
 		b.img.Start[kind] = visit(r.start[kind])
 	}
 	b.img.Host = visit(r.start[Host])
-	for _, s := range r.start[Host+1:] {
-		if s != Dead {
-			b.img.More = append(b.img.More, visit(s))
-		}
-	}
 	b.img.Next = make([]uint16, 0, 256*count)
 	for i := 0; i < len(order); i++ {
 		s := int(order[i])

@@ -60,7 +60,7 @@ func checkImage(t testing.TB, img *Image) {
 	}
 	// All states that the entries other than Address reach stay on byte 0.
 	seen := make([]bool, n)
-	starts := append([]uint16{img.Start[Path], img.Start[Name], img.Start[Token], img.Start[Unix], img.Host}, img.More...)
+	starts := []uint16{img.Start[Path], img.Start[Base], img.Start[Name], img.Start[Token], img.Start[Unix], img.Host}
 	for _, start := range starts {
 		work := []uint16{start}
 		for len(work) > 0 {

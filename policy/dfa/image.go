@@ -34,6 +34,13 @@ const (
 	// object of file rules. Only alternatives of patterns that name it literally are
 	// live, and no default holds.
 	Device
+	// Base: an absolute path again, of which this entry looks at the last name alone: a
+	// slash leads back to it, so that walking the last name will do. It is Dead in images
+	// that match all patterns of paths from Path on. Else those are live here that say
+	// nothing of a path but its last name (**/NAME, and the names of programs), but for
+	// clauses of files with targets that say more. What the rows of the two entries have,
+	// the path has.
+	Base
 	NumStarts
 	// Host: NAME:PORT of a host that is known by its name, in lower case. Its entry
 	// is Image.Host. Patterns of names are live, and any.
@@ -56,7 +63,7 @@ const Dead = 0
 // lifts.
 //
 // What the engine of this version enforces of this is up to package policy: an
-// image that has More, Protects or a Host is not given to it.
+// image that has a Host is not given to it.
 type Image struct {
 	// Next is the transition table, Next[state*256+byte]. State 0 is Dead.
 	Next []uint16
@@ -66,10 +73,6 @@ type Image struct {
 	// an address and by names has the candidates of the rows of all of them, and
 	// the targets.
 	Host uint16
-	// More has further entries for paths, none as long as one automaton will do. A
-	// path that is walked from Start[Path] is walked from these as well, and has
-	// the candidates of all the rows that it comes to, and all that they set.
-	More []uint16
 	// RowOf gives each state's index in Rows.
 	RowOf []uint16
 	// Rows: row 0 matches nothing; row 1 stands for a key that cannot be read
@@ -94,6 +97,9 @@ type Image struct {
 	ArgStart []uint64
 	// Ops is the set (1<<op) of operations that any clause, gate or source needs.
 	Ops uint32
+	// FileNames: some pattern of files is matched from Base on; else only programs that
+	// are run need be looked up there.
+	FileNames bool
 	// Labels is the set of labels that some clause tests.
 	Labels uint64
 	// Integrity is the set of labels that are endorsed: no flow carries them, and
@@ -115,11 +121,11 @@ type Row struct {
 	Sources uint64
 	// ExecSources: labels that running a program of this name gives.
 	ExecSources uint64
-	// Lineage: the lineage bits that running it sets. Only from Path.
+	// Lineage: the lineage bits that running it sets. Only from Path and Base.
 	Lineage uint64
 	// Declassify and Endorse: the labels that running it clears and then sets,
 	// once the new image is there, if it is one that opens gates. While it runs, it
-	// does not regain what it clears. Only from Path.
+	// does not regain what it clears. Only from Path and Base.
 	Declassify, Endorse uint64
 	// Targets: the target sets (bits, see Clause.Target) that hold.
 	Targets uint64

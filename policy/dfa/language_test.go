@@ -132,13 +132,7 @@ func matchesOne(alternatives [][]pattern.Elem, key string) bool {
 
 // matching returns the clauses that match a path, as an engine finds them.
 func matching(img *Image, op ir.Op, key string) []int {
-	rows := []*Row{rowOf(img, Path, []byte(key))}
-	for _, s := range img.More {
-		for i := range len(key) {
-			s = img.Next[int(s)*256+int(key[i])]
-		}
-		rows = append(rows, &img.Rows[img.RowOf[s]])
-	}
+	rows := []*Row{rowOf(img, Path, []byte(key)), rowOf(img, Base, []byte(key))}
 	targets := uint64(0)
 	for _, r := range rows {
 		targets |= r.Targets
@@ -210,37 +204,18 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitOnlyWhenNeeded: few patterns make one automaton, many that multiply
-// make two.
+// TestSplitOnlyWhenNeeded: few patterns are matched from one entry, many that multiply
+// from two.
 func TestSplitOnlyWhenNeeded(t *testing.T) {
-	for n, want := range map[int]int{10: 0, 100: 1} {
+	for n, want := range map[int]bool{5: false, 100: true} {
 		p := program(ir.Write)
 		for i := range n {
 			p.Clauses = append(p.Clauses, program(ir.Write,
 				ir.Pattern{Text: fmt.Sprintf("/srv/app%d/**/*.conf", i)}, ir.Pattern{Text: fmt.Sprintf("/**/secret%d.json", i)}).Clauses...)
 		}
 		img := compile(t, p)
-		if len(img.More) != want {
-			t.Errorf("%d patterns make %d more automata, want %d", 2*n, len(img.More), want)
+		if got := img.Start[Base] != Dead; got != want {
+			t.Errorf("%d patterns: names have an entry of their own: %t, want %t", 2*n, got, want)
 		}
 	}
-}
-
-// TestDeepPatterns: patterns that each are remembered once they have matched are
-// spread over several automata.
-func TestDeepPatterns(t *testing.T) {
-	p := program(ir.Write)
-	for i := range 40 {
-		p.Clauses = append(p.Clauses, program(ir.Write, ir.Pattern{Text: fmt.Sprintf("/**/dir%d/**", i)}).Clauses...)
-	}
-	img := compile(t, p)
-	if n := len(img.More); n != deepGroups {
-		t.Errorf("%d more automata, want %d", n, deepGroups)
-	}
-	for key, want := range map[string][]int{"/a/dir3/b/dir17/x": {3, 17}, "/dir39": {39}, "/x/dir40": nil} {
-		if got := matching(img, ir.Write, key); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", key, got, want)
-		}
-	}
-	t.Logf("%d states", len(img.RowOf))
 }

@@ -66,10 +66,11 @@ const (
 	maxMoveSteps = 1 << 25
 )
 
-// moves makes the image's Moves. Of more than one automaton there are none.
+// moves makes the image's Moves. What is matched from Base on is the same below all
+// directories.
 func (b *builder) moves(r *raw) {
 	list := b.moveList()
-	if len(list) == 0 || len(b.img.More) > 0 {
+	if len(list) == 0 {
 		return
 	}
 	m := newMover(b.img, r.bytes)
@@ -149,16 +150,11 @@ func (b *builder) moveRank(m Move) int {
 
 // mover finds the classes of directories, for one language after the other.
 type mover struct {
-	img    *Image
-	states []uint16 // those that paths come to
-	at     []int32  // by state, its place in states, or -1
-	inv    *inverse
-	byRow  map[uint16][]int32 // places in states
-	dir    []uint16
-	dirs   []int32 // the place in states of each directory; number 0 is none
-	budget int
+	path, base part
+	dir        []uint16
+	dirs       []int32 // the place in path of each directory; number 0 is none
+	budget     int
 	// Kept from one language to the next.
-	key       []int32
 	partition partition
 	number    map[int32]int // of a block, its class
 	class     []int         // of each directory
@@ -177,36 +173,15 @@ type field struct {
 
 func newMover(img *Image, bytes []byte) *mover {
 	m := &mover{
-		img: img, at: make([]int32, len(img.RowOf)), dir: make([]uint16, len(img.RowOf)), dirs: []int32{0},
-		byRow: map[uint16][]int32{}, budget: maxMoveSteps, fields: map[string]field{},
+		path: newPart(img, Path, bytes), base: newPart(img, Base, bytes), dir: make([]uint16, len(img.RowOf)), dirs: []int32{0},
+		budget: maxMoveSteps, fields: map[string]field{},
 	}
-	for i := range m.at {
-		m.at[i] = -1
-	}
-	visit := func(s uint16) {
-		if m.at[s] < 0 {
-			m.at[s] = int32(len(m.states))
-			m.states = append(m.states, s)
-		}
-	}
-	visit(img.Start[Path])
-	for i := 0; i < len(m.states); i++ {
-		for _, c := range bytes {
-			visit(img.Next[int(m.states[i])*256+int(c)])
-		}
-	}
-	part := &raw{bytes: bytes, row: make([]int32, len(m.states))}
-	for i, s := range m.states {
-		for _, c := range bytes {
-			part.next = append(part.next, m.at[img.Next[int(s)*256+int(c)]])
-		}
-		m.byRow[img.RowOf[s]] = append(m.byRow[img.RowOf[s]], int32(i))
+	for _, s := range m.path.states {
 		if below := img.Next[int(s)*256+'/']; m.dir[below] == 0 {
 			m.dir[below] = uint16(len(m.dirs))
-			m.dirs = append(m.dirs, m.at[below])
+			m.dirs = append(m.dirs, m.path.at[below])
 		}
 	}
-	m.inv, m.key = invert(part), make([]int32, len(m.states))
 	m.number, m.class = map[int32]int{}, make([]int, len(m.dirs))
 	m.column = make([][]uint64, len(m.dirs))
 	own := make([]int, len(m.dirs))
@@ -236,21 +211,32 @@ func (m *mover) field(rows []int32) field {
 
 // classes numbers the directories' classes, nil when it takes too long to find them.
 func (m *mover) classes(rows []int32) []int {
-	if m.budget -= len(m.states); m.budget < 0 {
+	switch {
+	case !m.path.has(rows): // what names say is the same everywhere
+		clear(m.class)
+		return m.class
+	case m.base.has(rows):
+		return m.classesOfBoth(rows)
+	case !m.refine(m.path.inverse(), m.path.mark(rows)):
 		return nil
 	}
-	clear(m.key)
-	for _, r := range rows {
-		for _, s := range m.byRow[uint16(r)] {
-			m.key[s] = 1
-		}
+	return m.classesOf(m.dirs)
+}
+
+// refine divides the states of an automaton by what they lead to, in the partition.
+func (m *mover) refine(inv *inverse, key []int32) bool {
+	if m.budget -= len(key); m.budget < 0 {
+		return false
 	}
-	m.partition.fill(m.key)
-	if m.budget -= m.partition.refine(m.inv, m.budget); m.budget < 0 {
-		return nil
-	}
+	m.partition.fill(key)
+	m.budget -= m.partition.refine(inv, m.budget)
+	return m.budget >= 0
+}
+
+// classesOf numbers the blocks of the partition in which the states of directories are.
+func (m *mover) classesOf(dirs []int32) []int {
 	clear(m.number)
-	for d, s := range m.dirs[1:] {
+	for d, s := range dirs[1:] {
 		block := m.partition.block[s]
 		if _, ok := m.number[block]; !ok {
 			m.number[block] = len(m.number)

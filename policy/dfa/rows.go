@@ -22,7 +22,7 @@ type builder struct {
 	img       *Image
 	args      *args
 	patterns  []ir.Pattern
-	ids       map[ir.Pattern]int32
+	ids       map[homed]int32
 	uses      []*use
 	tokens    []string // token globs
 	at        [][]int  // their positions
@@ -31,8 +31,7 @@ type builder struct {
 	targets   []targetSet // those with a bit
 	live      []bool      // the program clauses that some key can match
 	split     bool        // see Compile
-	groups    []int       // of each pattern
-	deep      int         // how many are deep
+	homes     []Start     // of each pattern: see homed
 	rows      map[string]int32
 	entries   int
 	marks     []int // of each pattern, the row that it was last in
@@ -45,7 +44,7 @@ func newBuilder(p *ir.Program, split bool) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{p: p, split: split, img: &Image{}, args: args, ids: map[ir.Pattern]int32{}, rows: map[string]int32{}, live: make([]bool, len(p.Clauses))}
+	b := &builder{p: p, split: split, img: &Image{}, args: args, ids: map[homed]int32{}, rows: map[string]int32{}, live: make([]bool, len(p.Clauses))}
 	b.tokens, b.at = b.args.byToken()
 	b.img.ArgWords, b.img.ArgStart = b.args.words(), b.args.starts()
 	b.sources()
@@ -112,7 +111,7 @@ func (b *builder) objectRow(in input, set []int32) Row {
 	kind := in.kind
 	b.mark(set)
 	for _, id := range set {
-		if kind == Path && in.group != b.groups[id] {
+		if kind.ofPath() && kind != b.homes[id] {
 			continue // any, which is there for the targets alone
 		}
 		u := b.uses[id]
@@ -121,13 +120,13 @@ func (b *builder) objectRow(in input, set []int32) Row {
 		} else {
 			r.Sources |= u.labels
 		}
-		if kind == Path {
+		if kind.ofPath() {
 			r.Lineage |= u.lineages
 			r.Declassify |= u.declassify
 			r.Endorse |= u.endorse
 		}
 		for _, g := range u.gates {
-			if kind == Path || kind == Device || !g.ref.Arm {
+			if kind.ofPath() || kind == Device || !g.ref.Arm {
 				r.Gates[g.op] = append(r.Gates[g.op], g.ref)
 			}
 		}
@@ -197,7 +196,7 @@ func (b *builder) excused(targets targetSet, in input) bool {
 		if endpoint != (b.patterns[t.id].Kind == ir.Endpoint) || t.not && endpoint && (in.kind == Host) != t.host {
 			continue
 		}
-		if in.kind == Path && in.group != b.groups[t.id] {
+		if in.kind.ofPath() && in.kind != b.homes[t.id] {
 			continue // it is decided where the target's pattern is
 		}
 		if holds := b.marks[t.id] == b.marked; holds != t.not {

@@ -32,6 +32,7 @@ type raw struct {
 	next    []int32
 	row     []int32 // by state
 	start   []int32 // by input
+	first   []int32 // by input, its first state
 }
 
 // addState makes room for the transitions of one more state. The table doubles when
@@ -69,6 +70,7 @@ func determinize(inputs []input, rowOf rowFunc, limits bounds) (*raw, error) {
 	limits.raw = min(limits.raw, maxTransitions/count)
 	steps := 0
 	for _, in := range inputs {
+		out.first = append(out.first, int32(len(out.row)))
 		c := newConstruction(in, out, rowOf, &steps)
 		c.limits = limits
 		if err := c.run(); err != nil {
@@ -76,6 +78,14 @@ func determinize(inputs []input, rowOf rowFunc, limits bounds) (*raw, error) {
 		}
 	}
 	return out, nil
+}
+
+// joinNames lets the states of Name lead where those of Base do by a slash, which is in no
+// name: so the two have states in common, as far as their rows are the same.
+func (r *raw) joinNames() {
+	for s := r.first[Name]; s < r.first[Name+1]; s++ {
+		r.next[int(s)*len(r.bytes)+int(r.classOf['/'])] = r.start[Base]
+	}
 }
 
 func compareRanges(a, b pattern.Range) int {

@@ -49,15 +49,18 @@ type targetID struct {
 	host bool
 }
 
-func (b *builder) use(p ir.Pattern) *use { return b.uses[b.id(p)] }
+func (b *builder) use(p ir.Pattern) *use { return b.uses[b.id(p, b.home(p))] }
 
-func (b *builder) id(p ir.Pattern) int32 {
-	id, ok := b.ids[p]
+// id returns the number of a pattern that is matched at an entry. One can be at both.
+func (b *builder) id(p ir.Pattern, home Start) int32 {
+	key := homed{p, home}
+	id, ok := b.ids[key]
 	if !ok {
 		id = int32(len(b.patterns))
-		b.ids[p] = id
+		b.ids[key] = id
 		b.patterns = append(b.patterns, p)
-		b.groups = append(b.groups, b.newGroup(p))
+		b.homes = append(b.homes, home)
+		b.img.FileNames = b.img.FileNames || home == Base && p.Kind == ir.File
 		b.uses = append(b.uses, &use{})
 	}
 	return id
@@ -166,7 +169,8 @@ func (b *builder) clauses() error {
 	bits := map[string]int{}
 	for i := range b.p.Clauses {
 		c := &b.p.Clauses[i]
-		u := b.use(c.Pattern)
+		home := b.homeOf(c)
+		u := b.uses[b.id(c.Pattern, home)]
 		u.clauses = append(u.clauses, i)
 		u.opens = u.opens || c.Effect == ir.Allow
 		u.denies = u.denies || c.Effect != ir.Allow
@@ -174,7 +178,7 @@ func (b *builder) clauses() error {
 		if c.Op == ir.Connect {
 			b.needs(ir.Send)
 		}
-		b.targetsOf = append(b.targetsOf, b.targetSet(c.Unless.Targets))
+		b.targetsOf = append(b.targetsOf, b.targetSet(c, home))
 		b.first = append(b.first, len(b.img.Clauses))
 		clause := b.clause(i, c, bits)
 		for _, t := range terms(c.If) {
@@ -215,21 +219,23 @@ func (b *builder) clause(i int, c *ir.Clause, bits map[string]int) Clause {
 }
 
 // atRunTime tells whether the targets of a clause can only be decided for an
-// event: an exec has two keys, an endpoint can have an address and names, and a
-// path can be walked in two automata.
+// event: an exec has several keys, an endpoint can have an address and names.
 func (b *builder) atRunTime(c *ir.Clause) bool {
 	if c.Op == ir.Exec {
 		return len(c.Unless.Targets) > 0
 	}
 	return slices.ContainsFunc(c.Unless.Targets, func(t ir.Target) bool {
-		return t.Pattern.Host || c.Pattern.Host || c.Op < ir.Connect && b.groups[b.id(t.Pattern)] != b.groups[b.id(c.Pattern)]
+		return t.Pattern.Host || c.Pattern.Host
 	})
 }
 
-func (b *builder) targetSet(targets []ir.Target) targetSet {
+func (b *builder) targetSet(c *ir.Clause, home Start) targetSet {
 	var out targetSet
-	for _, t := range targets {
-		id := b.id(t.Pattern)
+	for _, t := range c.Unless.Targets {
+		if c.Op == ir.Exec {
+			home = b.home(t.Pattern)
+		}
+		id := b.id(t.Pattern, home)
 		b.uses[id].target = true
 		out = append(out, targetID{id, t.Not, t.Pattern.Host})
 	}

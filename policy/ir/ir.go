@@ -66,10 +66,11 @@ const (
 	MaxGates       = 64
 	MaxLineages    = 64
 	MaxClauses     = 4096
-	MaxExecTargets = 64  // distinct `unless target` sets on exec clauses
-	MaxClauseGates = 8   // `after` conditions of one clause
-	MaxArgPatterns = 512 // argv token positions of all clauses and gates
-	MaxDefaults    = 64  // of all layers
+	MaxExecTargets = 64   // distinct `unless target` sets on exec clauses
+	MaxClauseGates = 8    // `after` conditions of one clause
+	MaxArgPatterns = 512  // argv token positions of all clauses and gates
+	MaxDefaults    = 64   // of all layers
+	FewStates      = 1024 // the smaller of the engine's two sizes of automata
 	MaxStates      = 8192
 
 	MaxCompiledStates = 1 << 16

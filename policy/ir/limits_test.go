@@ -21,6 +21,7 @@ func TestLimitsOfABI(t *testing.T) {
 		"MAX_CLAUSES":      MaxClauses,
 		"MAX_CLAUSE_GATES": MaxClauseGates,
 		"ARG_WORDS":        MaxArgPatterns / 64,
+		"STATES_SMALL":     FewStates,
 		"STATES_LARGE":     MaxStates,
 	} {
 		m := regexp.MustCompile(`(?m)^#define ` + name + ` (\d+)`).FindSubmatch(header)
