@@ -374,9 +374,9 @@ func TestBraces(t *testing.T) {
 	braces := strings.Repeat("{a,b}", 10)
 	for rule, want := range map[string]string{
 		`block exec "g" "%s%d"`:                       "tokens up to here take more than 1048576 bytes",
-		`block exec "%s%d"`:                           "patterns up to here take more than 4194304 bytes",
-		`block write "/%s%d"`:                         "patterns up to here take more than 4194304 bytes",
-		`block write any unless target "%s%d"`:        "patterns up to here take more than 4194304 bytes",
+		`block exec "%s%d"`:                           "patterns up to here take more than 1048576 bytes",
+		`block write "/%s%d"`:                         "patterns up to here take more than 1048576 bytes",
+		`block write any unless target "%s%d"`:        "patterns up to here take more than 1048576 bytes",
 		`block exec "x" unless after exec "g" "%s%d"`: "tokens up to here take more than 1048576 bytes",
 	} {
 		text := "policy: |\n"

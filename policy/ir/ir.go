@@ -77,7 +77,7 @@ const (
 
 	// Bytes that all patterns and all different tokens take with their braces expanded,
 	// as pattern.Expanded counts: what makes the compiler take long is refused first.
-	MaxPatternBytes = 1 << 22
+	MaxPatternBytes = 1 << 20
 	MaxTokenBytes   = 1 << 20
 )
 
