@@ -68,7 +68,7 @@ func TestNothingRaw(t *testing.T) {
 		{"replay", log, good}, {"replay", "--format", "json", log, good}, {"replay", notLog, good}, {"replay", "--scope", hostile, log, good},
 		{"explain", good, "--event", "p\x1b exec git \u009b" + hostile}, {"explain", good, "--event", `p exec git "\x1b[31m\u009b\xff"`},
 		{"explain", "--format", "json", good, "--event", `p write "/w/\x1b\u202e\xff"`}, {"explain", good, "--with", hostile, "--event", "write /x"},
-		{"init", "--template", hostile}, {"sign", "--key", hostile, good}, {"verify", "--signers", hostile, good}, {"verify", "--signature", hostile, good},
+		{"init", "--template", hostile}, {"sign", "--key", hostile, good}, {"verify", "--allowed-signers", hostile, good}, {"verify", "--signature", hostile, good},
 		{"approve", hostile, "--run-dir", "/none"}, {"approve", "--for", hostile, "x"}, {"deny", hostile, "--because", hostile, "--run-dir", "/none"},
 		{"state", hostile}, {"state", "reset", hostile, "--run-dir", "/none"}, {"completion", hostile}, {completeHelper, "actplane", "check", hostile},
 	}...)
