@@ -106,3 +106,28 @@ func TestHugePattern(t *testing.T) {
 		t.Errorf("%d bytes for a pattern of %d", len(got), len(text))
 	}
 }
+
+// What a host does to a clause is its mode there: a refused exec may be a kill, and all
+// else is what it says.
+func TestHost(t *testing.T) {
+	p := &ir.Program{Rules: []ir.Rule{{Name: "r"}}}
+	for _, c := range []ir.Clause{
+		{Op: ir.Exec, Effect: ir.Block, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "git"}},
+		{Op: ir.Exec, Effect: ir.Notify, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "git"}},
+		{Op: ir.Exec, Effect: ir.Kill, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "git"}},
+		{Op: ir.Write, Effect: ir.Block, Pattern: ir.Pattern{Text: "/a"}},
+	} {
+		p.Clauses = append(p.Clauses, c)
+	}
+	for host, want := range map[Host][]string{
+		{}:                 {"block", "notify", "kill", "block"},
+		{KilledExec: true}: {"block or kill", "notify", "kill", "block"},
+	} {
+		for i, s := range Explain(p, nil, host).Rules[0].Clauses {
+			noted := strings.Contains(strings.Join(s.Notes, "\n"), "may be killed")
+			if s.Mode != want[i] || noted != strings.Contains(s.Mode, "or") {
+				t.Errorf("%+v, clause %d: mode %q, notes %q; want %q", host, i, s.Mode, s.Notes, want[i])
+			}
+		}
+	}
+}
