@@ -243,8 +243,16 @@ type CheckerScopeFiles struct {
 }
 
 type CheckerScratch struct {
-	_        structs.HostLayout
-	Busy     uint64
+	_    structs.HostLayout
+	Busy uint64
+	Root uint64
+	Read struct {
+		_      structs.HostLayout
+		Parent uint64
+		Hash   uint32
+		Length uint32
+		Name   uint64
+	}
 	Base     uint64
 	Matches  uint32
 	Matching [16]uint16

@@ -323,8 +323,16 @@ type EnforcerScopeFiles struct {
 }
 
 type EnforcerScratch struct {
-	_        structs.HostLayout
-	Busy     uint64
+	_    structs.HostLayout
+	Busy uint64
+	Root uint64
+	Read struct {
+		_      structs.HostLayout
+		Parent uint64
+		Hash   uint32
+		Length uint32
+		Name   uint64
+	}
 	Base     uint64
 	Matches  uint32
 	Matching [16]uint16

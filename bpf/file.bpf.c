@@ -19,7 +19,8 @@ static __always_inline bool probe(struct act *act, struct file *file)
 {
 	struct scope_files *known = files_of(act);
 
-	if (!known || !same_file(BPF_CORE_READ(file, f_inode), &known->probe))
+	if (!known || file->f_inode->i_ino != known->probe.ino ||
+	    !same_file(file->f_inode, &known->probe))
 		return false;
 	if (!acquire(act))
 		return true;
@@ -105,6 +106,14 @@ static __always_inline bool remembered(struct act *act, struct file *file, u32 o
 	return remembered_use(act, number_of(file), ops);
 }
 
+/* asks_again tells whether using a descriptor can be decided on again. */
+static __always_inline bool asks_again(struct act *act)
+{
+	struct image *head = image_at(act->image);
+
+	return (head && head->fd_ops) || follows_labels(act);
+}
+
 /* flow moves labels between process and file after an allowed open. */
 static __always_inline void flow(struct act *act, struct file *file, u32 row, u32 mode, bool writes)
 {
@@ -126,8 +135,8 @@ static __always_inline void flow(struct act *act, struct file *file, u32 row, u3
 
 static __always_inline void judge_open(struct act *act, struct file *file, u32 mode)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	u32 flags = BPF_CORE_READ(file, f_flags);
+	struct inode *inode = file->f_inode;
+	u32 flags = file->f_flags;
 	u32 ops = open_ops(mode, flags);
 	u32 row = locate_file(act, file);
 	u64 sources = row_sources(act->image, row);
@@ -137,32 +146,32 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 		bring(act, sources | (mode & FMODE_CREATED ? 0 : file_labels(act, inode)));
 	judge(act, row, ops);
 	judge_kept(act, ops);
-	judge_other_mounts(act, (u64)BPF_CORE_READ(file, f_path.mnt),
-			   (u64)BPF_CORE_READ(file, f_path.dentry), ops);
+	judge_other_mounts(act, number_of(file->f_path.mnt), number_of(file->f_path.dentry), ops);
 	if (denied(act))
 		return;
-	if (inode_type(inode) == S_IFREG)
+	if ((inode->i_mode & S_IFMT) == S_IFREG)
 		flow(act, file, row, mode, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
-	remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
+	if (asks_again(act))
+		remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
 }
 
 /* A POSIX queue of messages: no hook sees what is put in and taken out. */
 static __always_inline bool is_queue(struct file *file)
 {
-	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == MQUEUE_MAGIC &&
-	       inode_type(BPF_CORE_READ(file, f_inode)) == S_IFREG;
+	return file->f_inode->i_sb->s_magic == MQUEUE_MAGIC &&
+	       (file->f_inode->i_mode & S_IFMT) == S_IFREG;
 }
 
+/* The kernel knows the type of FILE here, so that it is looked at directly. */
 static __always_inline bool on_file_open(struct file *file)
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
-	u32 mode = BPF_CORE_READ(file, f_mode);
+	u32 mode = file->f_mode;
 	bool queue;
 
-	if (membership != INSIDE || mode & FMODE_NOACCOUNT ||
-	    BPF_CORE_READ(file, f_flags) & OPEN_FOR_EXEC)
+	if (membership != INSIDE || mode & FMODE_NOACCOUNT || file->f_flags & OPEN_FOR_EXEC)
 		return membership == REFUSED;
 	if (probe(&act, file))
 		return true;

@@ -91,6 +91,22 @@ static __always_inline bool same_file(struct inode *inode, struct file_id *named
 	       BPF_CORE_READ(inode, i_sb, s_dev) == named->dev;
 }
 
+/* read_dentry reads both at once, since each read by itself costs as much. */
+static __always_inline void read_dentry(struct dentry_name *read, struct dentry *dentry)
+{
+	u32 at = bpf_core_field_offset(struct dentry, d_parent);
+
+	if (bpf_core_field_offset(struct dentry, d_name) == at + 8 &&
+	    bpf_core_field_offset(struct qstr, len) == 4 &&
+	    bpf_core_field_offset(struct qstr, name) == 8) {
+		bpf_probe_read_kernel(read, sizeof(*read), (void *)dentry + at);
+		return;
+	}
+	read->parent = (u64)BPF_CORE_READ(dentry, d_parent);
+	read->length = BPF_CORE_READ(dentry, d_name.len);
+	read->name = (u64)BPF_CORE_READ(dentry, d_name.name);
+}
+
 struct path_walk {
 	struct dentry *dentry;
 	struct vfsmount *mount;
@@ -107,9 +123,9 @@ static long path_step(u64 step, struct path_walk *walk)
 	/* Plain copies first: CO-RE would relocate struct path_walk as well. */
 	struct dentry *dentry = walk->dentry;
 	struct vfsmount *vfsmount = walk->mount;
-	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+	struct dentry_name *read = &walk->scratch->read;
 
-	if (dentry == BPF_CORE_READ(vfsmount, mnt_root)) {
+	if ((u64)dentry == walk->scratch->root) {
 		u32 offset = bpf_core_field_offset(struct mount, mnt);
 		struct mount *mount = (void *)vfsmount - offset;
 		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
@@ -120,13 +136,14 @@ static long path_step(u64 step, struct path_walk *walk)
 		}
 		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
 		walk->mount = (void *)above + offset;
+		walk->scratch->root = (u64)BPF_CORE_READ(above, mnt.mnt_root);
 		return 0;
 	}
-	if (dentry == parent)
+	read_dentry(read, dentry);
+	if ((u64)dentry == read->parent)
 		return 1; /* not below its mount: nobody can name it */
 
-	u32 length = BPF_CORE_READ(dentry, d_name.len);
-	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+	u32 length = read->length;
 	u32 at = walk->at;
 
 	if (length >= NAME_SIZE || at < length + 1)
@@ -138,8 +155,8 @@ static long path_step(u64 step, struct path_walk *walk)
 	BOUND(at, PATH_SIZE - 1);
 	walk->scratch->path[at] = '/';
 	BOUND(length, NAME_SIZE - 1);
-	bpf_probe_read_kernel(&walk->scratch->path[at + 1], length, name);
-	walk->dentry = parent;
+	bpf_probe_read_kernel(&walk->scratch->path[at + 1], length, (void *)read->name);
+	walk->dentry = (void *)read->parent;
 	return 0;
 }
 
@@ -166,6 +183,7 @@ __noinline u32 render(u32 number, u64 mount, u64 dentry)
 
 	if (!scratch)
 		return NO_PATH;
+	scratch->root = (u64)BPF_CORE_READ((struct vfsmount *)mount, mnt_root);
 	bpf_loop(MAX_PATH_DEPTH, path_step, &walk, 0);
 	if (!walk.done || walk.mount != (void *)BPF_CORE_READ(task, nsproxy, mnt_ns, root) + offset)
 		return NO_PATH;

@@ -162,14 +162,23 @@ struct thread {
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 
+/* A dentry's directory and name, as they lie side by side in every kernel so far. */
+struct dentry_name {
+	u64 parent;
+	u32 hash, length;
+	u64 name;
+};
+
 /*
  * Of a program, while it runs; see acquire. Two buffers, since kernels from 7.0 on
  * give a task no storage of more than 8 KiB.
  */
 struct scratch {
 	u64 busy;
-	u64 base;    /* where the last name of the path begins */
-	u32 matches; /* clauses that matched so far */
+	u64 root;		 /* of the mount through which a path leads */
+	struct dentry_name read; /* where it has come to */
+	u64 base;		 /* where the last name of the path begins */
+	u32 matches;		 /* clauses that matched so far */
 	u16 matching[MAX_MATCHES];
 	/* A path is written from the end towards the start, and ends before
 	 * PATH_SIZE - 1. What is behind it stays zero: the automaton reads 64
