@@ -46,14 +46,16 @@ __noinline u32 judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 }
 
 /* commit_name is what it does when it is allowed. The sources of the name stick to
- * the file under every other name, and so do MARKS. */
+ * the file under every other name, and so do MARKS; what changes contents, as truncating
+ * does, leaves the process's labels there. */
 __noinline int commit_name(struct act *act, u64 dentry, u32 row, u32 ops, u32 marks)
 {
 	struct dentry *name = (void *)dentry;
 
 	if (!act)
 		return 0;
-	mark_file(act, (u64)BPF_CORE_READ(name, d_inode), row_sources(act->image, row),
+	mark_file(act, (u64)BPF_CORE_READ(name, d_inode),
+		  row_sources(act->image, row) | (marks & FILE_MODIFIED ? act->labels : 0),
 		  marks | row_marks(act->image, row));
 	move_all_gates(act, row, ops);
 	return 0;

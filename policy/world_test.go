@@ -240,6 +240,7 @@ func (w *world) restart(lost bool) {
 		w.ends(p, false, "")
 	}
 	w.boot()
+	w.asks.requests = nil
 	if lost {
 		for i := range w.gates {
 			w.gates[i].armed = map[int]bool{}

@@ -316,10 +316,11 @@ func (w *world) uses(p *process, d *dentry, path string, known bool, ops []ir.Op
 	if path == "/run/actplane/bin/actplane-guest" && !slices.Contains(ops, ir.Write) && !slices.Contains(ops, ir.Append) {
 		ops = nil // outside the rules
 	}
+	reads := slices.Contains(ops, ir.Read)
 	for _, op := range ops {
 		e := *first
 		e.op = op
-		if op == ir.Read && !device {
+		if reads && !device {
 			e.in = e.inode.labels | sources(e.rows)
 		}
 		a.events = append(a.events, &e)

@@ -3,6 +3,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -51,9 +53,10 @@ func (s *Scope) use(p *Process, ops []ir.Op, x place) *operation {
 	o := &operation{subject: p}
 	is, carries := device(x.name)
 	writes := false
+	reads := slices.Contains(ops, ir.Read) && (!is || carries) && !outside(x.name)
 	for _, op := range ops {
 		e := x.event(op)
-		if op == ir.Read && (!is || carries) && !outside(x.name) {
+		if reads { // what is brought in by an event is there for all that are the same system call
 			e.in = x.file.labels | s.sources(e)
 		}
 		writes = writes || op == ir.Write || op == ir.Append

@@ -125,6 +125,16 @@ func (s *Scope) FileLabels(path string) uint64 {
 	return s.files.find(path).labels | s.pathSources(path)
 }
 
+// Resolve returns a path without its symbolic links; follow tells whether to follow one
+// in the last component. false: there are too many.
+func (s *Scope) Resolve(path string, follow bool) (string, bool) {
+	return s.files.resolve(path, follow)
+}
+
+// CanBeDirectory tells whether a path, which no symbolic link is part of, may be that of a
+// directory, for all that happened: what moves is decided by that.
+func (s *Scope) CanBeDirectory(path string) bool { return s.files.isDirectory(path) }
+
 // fork is: "σ(c) = σ(p), lineage copied". The child runs the parent's image, with
 // its mappings and descriptors; it is not the process whose end a gate waits for.
 // "Its forks inherit setup", and who is traced has its children traced.
@@ -168,7 +178,7 @@ func (s *Scope) exit(p *Process, status int, normal bool) {
 
 // Restart is the end of all processes, with what only they had; "file labels,
 // modified marks, gates, denials and budgets belong to the container id, not to
-// one start of it", and so do grants.
+// one start of it", and so do grants. A request goes with who asked.
 func (s *Scope) Restart() {
 	for _, p := range s.processes {
 		s.exit(p, 0, false)
@@ -177,6 +187,7 @@ func (s *Scope) Restart() {
 	clear(s.endpoints)
 	clear(s.pipes)
 	clear(s.shared)
+	s.requests = requests{}
 }
 
 // Lose is a restart for which nothing was saved: "gates start stale, files on
@@ -188,7 +199,6 @@ func (s *Scope) Lose() {
 		s.gates[i].spoil()
 	}
 	clear(s.answers)
-	s.requests = requests{}
 	s.files.saturate(s.ordinary())
 }
 

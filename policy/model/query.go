@@ -88,10 +88,12 @@ func (s *Scope) company(q *Query, e *event) (out []*event) {
 	for _, op := range ops {
 		x := *e
 		x.op, x.text, x.in = op, "", 0
-		if x.op == ir.Read {
-			s.brought(&x)
-		}
 		out = append(out, &x)
+	}
+	if q.Op == ir.Read || slices.Contains(q.With, ir.Read) { // it is there for all of them
+		for _, x := range append(out, e) {
+			s.brought(x)
+		}
 	}
 	return out
 }
@@ -116,7 +118,7 @@ func (s *Scope) queried(q *Query) (*event, error) {
 			e.invoked = path.Base(e.path)
 		}
 	}
-	if q.Op == ir.Exec && !q.Mapped || q.Op == ir.Read {
+	if q.Op == ir.Exec && !q.Mapped {
 		s.brought(e)
 	}
 	return e, nil
