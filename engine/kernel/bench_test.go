@@ -128,10 +128,7 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.mu.Lock()
-	err = k.detachUnneeded() // what lingers of the test before must not help
-	k.mu.Unlock()
-	if err != nil {
+	if err := k.DetachLingering(); err != nil { // of the test before: it must not help
 		t.Error(err)
 	}
 	t.Cleanup(func() {

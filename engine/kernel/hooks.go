@@ -134,6 +134,10 @@ func (h hook) target(tier Tier) string {
 	}
 }
 
+// Hooks tells which hooks scopes under an image need: as a number, the same for the same
+// hooks.
+func Hooks(image *dfa.Image) int { return int(needs(image)) }
+
 // needs tells what an image asks of the kernel.
 func needs(image *dfa.Image) need {
 	result := needAlways

@@ -215,6 +215,13 @@ func (k *Kernel) detachSoon() error {
 	return nil
 }
 
+// DetachLingering detaches at once what lingers and no live scope needs.
+func (k *Kernel) DetachLingering() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.detachUnneeded()
+}
+
 // detachUnneeded detaches what no live scope needs.
 func (k *Kernel) detachUnneeded() error {
 	var needed need
