@@ -31,8 +31,21 @@ func answer(ctx context.Context, client *daemon.Client, scope string, words []st
 	if err != nil {
 		return err
 	}
+	request, err := answerOf(words)
+	if err != nil {
+		return err
+	}
+	request.Id = id
+	if _, err := client.Answer(ctx, request); err != nil {
+		return fmt.Errorf("answer a request: %s", daemon.Reason(err))
+	}
+	return nil
+}
+
+// answerOf reads what a person says.
+func answerOf(words []string) (*api.AnswerRequest, error) {
 	request := &api.AnswerRequest{
-		Id: id, Denied: words[0] == "deny", ForMs: (10 * time.Minute).Milliseconds(), By: &api.Operator{Name: "conformance", Via: "test"},
+		Denied: words[0] == "deny", ForMs: (10 * time.Minute).Milliseconds(), By: &api.Operator{Name: "conformance", Via: "test"},
 	}
 	if request.Denied {
 		request.ForMs, request.ScopeLifetime = 0, true
@@ -48,7 +61,7 @@ func answer(ctx context.Context, client *daemon.Client, scope string, words []st
 		default:
 			during, err := time.ParseDuration(rest[0])
 			if err != nil {
-				return fmt.Errorf("read how long: %w", err)
+				return nil, fmt.Errorf("read how long: %w", err)
 			}
 			request.ForMs = during.Milliseconds()
 		}
@@ -57,10 +70,7 @@ func answer(ctx context.Context, client *daemon.Client, scope string, words []st
 	if len(rest) == 2 {
 		request.Because = rest[1]
 	}
-	if _, err := client.Answer(ctx, request); err != nil {
-		return fmt.Errorf("answer a request: %s", daemon.Reason(err))
-	}
-	return nil
+	return request, nil
 }
 
 func oldestRequest(ctx context.Context, client *daemon.Client, scope string) (string, error) {

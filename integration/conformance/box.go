@@ -10,14 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
+	"time"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/feedback"
-	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/ir"
+	"github.com/actplane/actplane/policy/model"
 )
 
 // boxes are containers without runtime and daemon: the same kernel side, the same
@@ -29,28 +29,16 @@ type boxes struct {
 	actor     []byte
 	work      string
 	cgroup    string
-	keeper    kernel.Slot
-	networks  map[string]*network // by the peers that listen there
+	networks  []*network
 	count     int
 }
 
-// keeperPolicy needs every hook, so that all are attached from first to last.
-const keeperPolicy = `version: 1
-protect: [/p]
-policy: |
-  source S = file "/s"
-  endorse R by exec "/e"
-  rule r:
-    block exec "nothing"
-    block write "/nothing" if S
-    block send "192.0.2.1" if S
-    block bind "192.0.2.1"
-    block connect any unless after exec "nothing"
-`
+// pinDir is where the kernel side is pinned.
+const pinDir = "/sys/fs/bpf/conformance"
 
 // openBoxes loads the kernel side. The caller closes it.
 func openBoxes(ctx context.Context, actorFile string) (b *boxes, err error) {
-	b = &boxes{actorFile: actorFile, records: make(chan kernel.Record, 1<<12), networks: map[string]*network{}}
+	b = &boxes{actorFile: actorFile, records: make(chan kernel.Record, 1<<12)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -62,21 +50,14 @@ func openBoxes(ctx context.Context, actorFile string) (b *boxes, err error) {
 	if b.work, err = os.MkdirTemp("", "conformance"); err != nil {
 		return b, err
 	}
-	if b.kernel, err = kernel.Open(kernel.Config{PinDir: "/sys/fs/bpf/conformance", RunDir: b.work, AllowDegraded: true}); err != nil {
+	if b.kernel, err = kernel.Open(kernel.Config{
+		PinDir: pinDir, RunDir: b.work, AllowDegraded: true, Linger: time.Hour,
+	}); err != nil {
 		return b, err
 	}
 	go func() { _ = b.kernel.Records(ctx, func(r kernel.Record) { b.records <- r }) }()
 	b.cgroup = fmt.Sprintf("/sys/fs/cgroup/conformance-%d", os.Getpid())
-	keeper := filepath.Join(b.cgroup, "keeper")
-	if err := os.MkdirAll(keeper, 0o755); err != nil {
-		return b, err
-	}
-	p, err := policy.Compile([]policy.Document{{Name: "keeper", Text: []byte(keeperPolicy)}}, policy.Options{})
-	if err != nil {
-		return b, err
-	}
-	b.keeper, err = b.kernel.Install(kernel.Spec{Cgroup: keeper, Image: p.Image})
-	return b, err
+	return b, os.Mkdir(b.cgroup, 0o755)
 }
 
 func (b *boxes) close() error {
@@ -85,10 +66,10 @@ func (b *boxes) close() error {
 		errs = append(errs, n.close())
 	}
 	if b.kernel != nil {
-		errs = append(errs, b.kernel.Remove(b.keeper), b.kernel.Close(), kernel.Uninstall("/sys/fs/bpf/conformance"))
+		errs = append(errs, b.kernel.Close(), kernel.Uninstall(pinDir))
 	}
 	if b.cgroup != "" {
-		errs = append(errs, os.Remove(filepath.Join(b.cgroup, "keeper")), os.Remove(b.cgroup))
+		errs = append(errs, os.Remove(b.cgroup))
 	}
 	return errors.Join(append(errs, os.RemoveAll(b.work))...)
 }
@@ -96,52 +77,58 @@ func (b *boxes) close() error {
 // box is one container of these.
 type box struct {
 	*container
+	*trial
 	boxes  *boxes
 	slot   kernel.Slot
 	cgroup string
-	policy *policy.Policy
-	seen   uint64 // records
+	netns  string
+	first  string          // path of its first program
+	seen   uint64          // records
+	open   []kernel.AskKey // requests, the oldest first
 }
 
 // start makes one.
-func (b *boxes) start(ctx context.Context, c *planned) (x *box, err error) {
+func (b *boxes) start(ctx context.Context, t *trial) (x *box, err error) {
 	b.count++
 	id := fmt.Sprint(b.count)
-	x = &box{boxes: b, container: &container{id: id, subjects: map[string]*subject{}, ended: make(chan struct{})}}
+	x = &box{boxes: b, trial: t, container: &container{id: id, ways: t.ways()}}
+	x.again()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.end())
 		}
 	}()
-	first, err := firstProgram(c)
-	if err != nil {
-		return x, err
-	}
-	if x.policy, err = policy.Compile([]policy.Document{{Name: c.File, Text: []byte(c.Document), Layer: policy.Operator}}, policy.Options{Workspace: c.Workspace}); err != nil {
+	if x.first, err = firstProgram(t.planned); err != nil {
 		return x, err
 	}
 	if x.stage, err = newStage(filepath.Join(b.work, id)); err != nil {
 		return x, err
 	}
-	if err := x.stage.populate(c, first, b.actor); err != nil {
+	if err := x.stage.populate(t.planned, x.first, b.actor); err != nil {
 		return x, err
 	}
-	network, err := b.network(x.stage.root, outsidePeers(c))
+	x.network = &network{}
+	network, err := b.network(x.stage.root, t.planned, x.network)
 	if err != nil {
 		return x, err
 	}
-	x.cgroup = filepath.Join(b.cgroup, id)
-	if err := os.Mkdir(x.cgroup, 0o755); err != nil {
-		return x, err
-	}
-	if x.slot, err = b.kernel.Install(kernel.Spec{Cgroup: x.cgroup, Image: x.policy.Image}); err != nil {
-		return x, err
-	}
-	return x, x.launch(ctx, c, network.path, first)
+	x.netns = network.path
+	return x, x.launch(ctx, kernel.State{})
 }
 
-func (x *box) launch(ctx context.Context, c *planned, netns, first string) error {
-	theirs, err := x.channels(c)
+// launch puts a cgroup under the policy, and starts the container in it.
+func (x *box) launch(ctx context.Context, state kernel.State) (err error) {
+	x.cgroup = filepath.Join(x.boxes.cgroup, x.id)
+	if err := os.Mkdir(x.cgroup, 0o755); err != nil {
+		return err
+	}
+	if x.slot, err = x.boxes.kernel.Install(kernel.Spec{Cgroup: x.cgroup, Image: x.policy.Image, State: state}); err != nil {
+		return err
+	}
+	if err := x.boxes.kernel.DetachLingering(); err != nil { // of other policies: it must not help
+		return err
+	}
+	theirs, err := x.channels(x.planned)
 	defer closeAll(theirs)
 	if err != nil {
 		return err
@@ -151,48 +138,50 @@ func (x *box) launch(ctx context.Context, c *planned, netns, first string) error
 		return err
 	}
 	defer cgroup.Close()
-	command := exec.CommandContext(ctx, x.boxes.actorFile, "box", x.stage.root, netns, first)
+	command := exec.CommandContext(ctx, x.boxes.actorFile, "box", x.stage.root, x.netns, x.first)
 	command.Env = []string{"PATH=/usr/bin:/bin"}
 	command.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
 	return x.run(theirs, command)
 }
 
-// network returns one in which these listen. Those with a path do so in the container's
-// own files; the others are shared by all containers that want the same.
-func (b *boxes) network(root string, peers []peer) (*network, error) {
-	var key []string
+// network returns one in which a case's peers listen, and nobody where its own processes
+// will; those with a path listen in the container's own files, and are own's.
+func (b *boxes) network(root string, c *planned, own *network) (*network, error) {
 	var shared []peer
-	own := &network{}
-	for _, p := range peers {
-		if p.unix != "" && p.unix[0] != '@' {
-			if err := own.listenUnix(root, p.unix); err != nil {
-				return nil, err
-			}
-			continue
+	for _, p := range outsidePeers(c) {
+		if p.unix == "" || p.unix[0] == '@' {
+			shared = append(shared, p)
+		} else if err := own.listenUnix(root, p.unix); err != nil {
+			return nil, err
 		}
-		shared, key = append(shared, p), append(key, p.text)
 	}
-	slices.Sort(key)
-	name := strings.Join(key, " ")
-	if b.networks[name] == nil {
-		n, err := newNetwork(filepath.Join(b.work, fmt.Sprintf("netns-%d", len(b.networks))), root, shared)
+	free := func(n *network) bool {
+		return !slices.ContainsFunc(c.Steps, func(s model.Step) bool { return s.Words[1] == "bind" && n.peers[s.Words[2]] })
+	}
+	i := slices.IndexFunc(b.networks, free)
+	if i < 0 {
+		n, err := newNetwork(filepath.Join(b.work, fmt.Sprintf("netns-%d", len(b.networks))), root, nil)
 		if err != nil {
 			return nil, err
 		}
-		b.networks[name] = n
+		i, b.networks = len(b.networks), append(b.networks, n)
 	}
-	return b.networks[name], nil
+	return b.networks[i], b.networks[i].add(root, shared)
 }
 
 // end removes all that is left of the container.
-func (x *box) end() error {
-	errs := []error{x.close()}
+func (x *box) end() error { return errors.Join(x.close(), x.leave()) }
+
+// leave ends the scope, of which nothing runs any more.
+func (x *box) leave() error {
+	var errs []error
 	if x.slot != (kernel.Slot{}) {
 		errs = append(errs, x.boxes.kernel.Remove(x.slot))
 	}
 	if x.cgroup != "" {
 		errs = append(errs, os.Remove(x.cgroup))
 	}
+	x.slot, x.cgroup, x.seen, x.open = kernel.Slot{}, "", 0, nil
 	return errors.Join(errs...)
 }
 
@@ -205,12 +194,15 @@ func (x *box) since(ctx context.Context) (events []*api.Event, err error) {
 	if stats.Lost+stats.Starved > 0 {
 		return nil, fmt.Errorf("%d records lost, %d operations without memory", stats.Lost, stats.Starved)
 	}
-	for ; x.seen < stats.Denied+stats.Notified; x.seen++ {
+	for x.seen < stats.Denied+stats.Notified {
 		select {
 		case r := <-x.boxes.records:
 			if r.Slot != x.slot {
-				x.seen--
 				continue // of a container that has ended
+			}
+			x.seen++
+			if r.Asked == kernel.Opened {
+				x.open = append(x.open, r.Ask)
 			}
 			events = append(events, x.event(r))
 		case <-ctx.Done():
@@ -220,17 +212,72 @@ func (x *box) since(ctx context.Context) (events []*api.Event, err error) {
 	return events, nil
 }
 
-// answer is the watcher's. Requests are the daemon's business.
-func (x *box) answer(context.Context, []string) error {
-	return &unreachableError{"nobody answers requests here"}
+// answer is the watcher's.
+func (x *box) answer(_ context.Context, words []string) error {
+	said, err := answerOf(words)
+	if err != nil {
+		return err
+	}
+	if len(x.open) == 0 {
+		return errors.New("no request is open")
+	}
+	key := x.open[0]
+	x.open = x.open[1:]
+	a := kernel.Answer{
+		Denied: said.Denied, Count: said.Count, Timed: said.Count == 0, For: time.Duration(said.ForMs) * time.Millisecond,
+	}
+	return errors.Join(x.boxes.kernel.SetAnswer(x.slot, key, a), x.boxes.kernel.CloseRequest(x.slot, key, 0))
+}
+
+// restart is the watcher's. What the engine saves of a container when it ends is given
+// back to the kernel side, in the form in which that has it.
+func (x *box) restart(ctx context.Context, lose bool) error {
+	if err := x.stop(); err != nil {
+		return err
+	}
+	state, err := x.boxes.kernel.State(x.slot)
+	if err != nil {
+		return err
+	}
+	answers, err := x.boxes.kernel.Answers(x.slot)
+	if err != nil {
+		return err
+	}
+	if lose {
+		kept, _ := kernel.Keeps(x.policy.Image)
+		state, answers = kernel.State{AssumedLabels: kept, AssumedFlags: kernel.FileUnknown}, nil
+	}
+	if err := x.leave(); err != nil {
+		return err
+	}
+	x.again()
+	if err := x.launch(ctx, state); err != nil {
+		return fmt.Errorf("start the container again: %w", err)
+	}
+	for key, a := range answers {
+		if a.Over {
+			continue
+		}
+		if err := x.boxes.kernel.SetAnswer(x.slot, key, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // event tells a record as the engine would, as far as verdicts go.
 func (x *box) event(r kernel.Record) *api.Event {
-	words := map[ir.Effect]feedback.Effect{ir.Notify: feedback.Notify, ir.Kill: feedback.Kill}
+	words := map[ir.Effect]feedback.Effect{ir.Notify: feedback.Notify, ir.Ask: feedback.Ask, ir.Kill: feedback.Kill}
 	e := &api.Event{Effect: string(feedback.Block), Operation: r.Op.String(), Object: r.Object, Because: r.Reason}
 	if word, ok := words[r.Effect]; ok {
 		e.Effect = string(word)
+	}
+	switch r.Asked {
+	case kernel.NotAsked, kernel.Denied:
+	case kernel.Granted:
+		e.Outcome = string(feedback.Used)
+	default:
+		e.Effect = string(feedback.Ask)
 	}
 	switch n := len(x.policy.Image.Clauses); {
 	case r.Default >= 0:

@@ -76,12 +76,14 @@ func (a *actors) socketCommand(s *subject, op, text string) (command []string, d
 		return []string{"send", strconv.Itoa(fd)}, nil, nil
 	case op == "send": // a datagram, which nothing has to be connected for
 		return append([]string{"sendto", "udp", "-1"}, p.words()...), nil, nil
+	case known && a.ways != nil: // nobody waits for what perhaps does not come
+		return []string{"recv", strconv.Itoa(fd), "20"}, nil, nil
 	case known:
 		return []string{"recv", strconv.Itoa(fd)}, nil, nil
 	case serves && !p.udp:
 		return []string{"accept", strconv.Itoa(s.sockets["at "+text]), strconv.Itoa(own)}, func() { s.sockets[text] = own }, nil
 	case serves:
-		return []string{"recv", strconv.Itoa(s.sockets["at "+text])}, nil, nil
+		return []string{"recv", strconv.Itoa(s.sockets["at "+text]), "20"}, nil, nil
 	}
 	return nil, nil, &unreachableError{fmt.Sprintf("%s has no socket to receive from %s", s.name, text)}
 }

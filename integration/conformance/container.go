@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type container struct {
 	subjects map[string]*subject
 	command  *exec.Cmd
 	ended    chan struct{}
+	ways     ways
 	output   bytes.Buffer // of the runtime; not to be read before it has ended
 }
 
@@ -93,6 +95,10 @@ func (box *container) channels(c *planned) (theirs []*os.File, err error) {
 			box.subjects[name] = s
 		}
 	}
+	if rooted(c.Steps) {
+		box.subjects[root].close()
+		box.subjects[root] = box.first
+	}
 	return theirs, nil
 }
 
@@ -135,7 +141,7 @@ func (box *container) awaitFirst() error {
 func (box *container) close() error {
 	var errs []error
 	if box.command != nil && box.command.Process != nil {
-		if box.first.pidfd >= 0 {
+		if box.first != nil && box.first.pidfd >= 0 {
 			_ = unix.PidfdSendSignal(box.first.pidfd, unix.SIGKILL, nil, 0) // it may have ended
 		}
 		select {
@@ -145,12 +151,7 @@ func (box *container) close() error {
 			errs = append(errs, fmt.Errorf("the container %s does not end: %s", box.id, out))
 		}
 	}
-	for _, s := range box.subjects {
-		s.close()
-	}
-	if box.first != nil {
-		box.first.close()
-	}
+	box.forget()
 	if box.network != nil {
 		errs = append(errs, box.network.close())
 	}
@@ -160,30 +161,31 @@ func (box *container) close() error {
 	return errors.Join(errs...)
 }
 
+// forget closes what is known of the processes.
+func (box *container) forget() {
+	for _, s := range box.subjects {
+		s.close()
+	}
+	if box.first != nil {
+		box.first.close()
+	}
+}
+
 func (s *subject) close() {
 	s.forget()
-	_ = unix.Close(s.channel)
+	if s.channel >= 0 {
+		_ = unix.Close(s.channel)
+	}
+	s.channel = -1
 }
 
 // subjectNames lists the processes of a case, in order of their appearance.
 func subjectNames(c *planned) (names []string) {
-	seen := map[string]bool{}
-	add := func(name string) {
-		if !seen[name] {
-			names = append(names, name)
-		}
-		seen[name] = true
-	}
 	for _, step := range c.Steps {
-		if isRestart(step.Words) {
-			continue
-		}
-		add(step.Words[0])
-		switch w := step.Words; w[1] {
-		case "fork", "ptrace", "memread", "memwrite":
-			add(w[2])
-		case "fdpass":
-			add(w[3])
+		for _, name := range processes(step.Words) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names

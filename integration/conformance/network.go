@@ -21,22 +21,55 @@ import (
 type network struct {
 	path      string // of the namespace, for the container to join
 	listeners []io.Closer
+	peers     map[string]bool // that are listened at
 }
 
 // newNetwork makes the namespace, mounted at a path, and listens at the peers; Unix
 // sockets that have a path are below root.
 func newNetwork(path, root string, peers []peer) (*network, error) {
-	n := &network{path: path}
-	made := make(chan error)
-	go func() {
-		// The namespace is this thread's, which ends with the goroutine.
-		runtime.LockOSThread()
-		made <- n.make(root, peers)
-	}()
-	if err := <-made; err != nil {
+	n := &network{path: path, peers: map[string]bool{}}
+	if err := onThread(func() error { return n.make(root, peers) }); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
+}
+
+// onThread calls f on a thread of its own, which ends with it: its namespaces can change.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+// add listens at further peers.
+func (n *network) add(root string, peers []peer) error {
+	return onThread(func() error {
+		file, err := os.Open(n.path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter a network namespace: %w", err)
+		}
+		return n.listenAll(root, peers)
+	})
+}
+
+func (n *network) listenAll(root string, peers []peer) error {
+	for _, p := range peers {
+		if n.peers[p.text] {
+			continue
+		}
+		if err := n.listen(root, p); err != nil {
+			return fmt.Errorf("listen at %s: %w", p.text, err)
+		}
+		n.peers[p.text] = true
+	}
+	return nil
 }
 
 func (n *network) make(root string, peers []peer) error {
@@ -62,12 +95,7 @@ func (n *network) make(root string, peers []peer) error {
 	if err := os.WriteFile("/proc/sys/net/ipv6/ip_nonlocal_bind", []byte("1"), 0); err != nil {
 		return err
 	}
-	for _, p := range peers {
-		if err := n.listen(root, p); err != nil {
-			return fmt.Errorf("listen at %s: %w", p.text, err)
-		}
-	}
-	return nil
+	return n.listenAll(root, peers)
 }
 
 // listen serves whoever comes: a greeting, and then it takes what is sent.

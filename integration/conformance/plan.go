@@ -31,6 +31,9 @@ type planned struct {
 	Files     []model.Found
 	// Unenforced is what the engine of this version refuses it for; "" for nothing.
 	Unenforced string
+	// folders has for each step of a random case what of the names that it moves counts as
+	// a folder's.
+	folders [][]bool
 }
 
 // pack reads files of cases and writes their plan. Whatever is wrong with a file or

@@ -3,186 +3,238 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/internal/randomcase"
-	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/model"
 )
 
+// together is how many cases are made before they are acted out, those that need the
+// same hooks one after the other: the kernel takes its time to attach them.
+const together = 500
+
 // randomly acts out COUNT random cases, one for each seed from the first on, and
-// compares every verdict and the labels that processes have in the end with the
-// model's. One that goes otherwise is told in its smallest form, as a case.
+// compares every verdict, and in the end the labels of processes and files and the gates,
+// with the model's. One that goes otherwise is told in its smallest form, as a case.
 func randomly(ctx context.Context, actorFile string, seed, count uint64, out io.Writer) (err error) {
+	// A test need not wait for what others do in this kernel.
+	if err := os.WriteFile("/sys/kernel/rcu_expedited", []byte("1"), 0); err != nil {
+		return err
+	}
 	b, err := openBoxes(ctx, actorFile)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	var cases, steps, differ int
-	for ; count > 0 && ctx.Err() == nil; count, seed = count-1, seed+1 {
-		g := &randomcase.Generator{Rand: rand.New(rand.NewPCG(seed, 1)), Acted: true}
-		r := g.Case()
-		if seed%4 == 0 {
-			r.Widen()
+	sum := tally{first: seed}
+	for end := seed + count; seed < end && ctx.Err() == nil; {
+		var trials []*trial
+		for ; seed < end && len(trials) < together; seed++ {
+			trials = append(trials, newTrial(seed))
 		}
-		c, done := plannedCase(r)
-		if c == nil {
-			continue
+		slices.SortStableFunc(trials, func(x, y *trial) int {
+			return cmp.Compare(kernel.Hooks(x.policy.Image), kernel.Hooks(y.policy.Image))
+		})
+		for _, t := range trials {
+			if err := b.try(ctx, t, &sum, out); err != nil {
+				return fmt.Errorf("seed %d: %w", t.seed, err)
+			}
 		}
-		n, found, err := b.act(ctx, c)
-		if err != nil {
-			return fmt.Errorf("seed %d: %w", seed, err)
-		}
-		cases, steps = cases+1, steps+n
-		if found == "" {
-			continue
-		}
-		differ++
-		r.Steps = done
-		fmt.Fprintf(out, "seed %d: %s\n\n%s\n", seed, found, b.smallest(ctx, r))
+		sum.next = seed
+		fmt.Fprintln(out, &sum, "tier", b.kernel.Tier())
 	}
-	fmt.Fprintf(out, "%d random cases, %d steps, %d differ from the model (tier %s, seeds up to %d)\n", cases, steps, differ, b.kernel.Tier(), seed-1)
-	if differ > 0 {
+	if sum.differ > 0 {
 		return errFailed
 	}
 	return ctx.Err()
 }
 
-// plannedCase makes a plan of those steps of a random case that make sense and can be
-// acted out. It returns these, and nil for a case that is of no use.
-func plannedCase(r *randomcase.Case) (*planned, [][]string) {
-	p, err := policy.Compile([]policy.Document{{Name: "random", Text: r.Document()}}, policy.Options{Workspace: "/"})
-	if err != nil || len(p.Unenforced) > 0 {
-		return nil, nil
-	}
-	m := model.New(p.Program)
-	sensible := randomcase.Case{Protects: r.Protects, Declarations: r.Declarations}
-	var verdicts []string
-	scripts := map[string]bool{} // by path: whether it is run as one
-	try := func(words []string) bool {
-		if impossibleStep(words) != "" {
-			return false
-		}
-		if op := words[1]; strings.HasPrefix(op, "exec") || op == "mapexec" { // a file is the one or the other
-			if script, ok := scripts[words[2]]; ok && script != (op == "execscript") {
-				return false
-			}
-			scripts[words[2]] = op == "execscript"
-		}
-		d, err := m.Do(words)
-		if err != nil {
-			return false
-		}
-		sensible.Steps, verdicts = append(sensible.Steps, words), append(verdicts, d.String())
-		return !d.Denied()
-	}
-	for _, words := range r.Steps {
-		if words[1] == "mapexec" { // what is mapped has been opened to be read
-			read := []string{words[0], "read", words[2]}
-			n := len(sensible.Steps)
-			if (n == 0 || !slices.Equal(sensible.Steps[n-1], read)) && !try(read) {
-				continue
-			}
-		}
-		try(words)
-	}
-	for ; len(sensible.Steps) > 0; sensible.Steps = sensible.Steps[:len(sensible.Steps)-1] {
-		cases, err := model.ParseCases("random", sensible.Text("random", verdicts))
-		if err != nil || len(cases) != 1 {
-			return nil, nil
-		}
-		c, err := planCase("random", &cases[0])
-		if err != nil {
-			return nil, nil
-		}
-		if impossible(c) == "" {
-			return c, sensible.Steps
-		}
-	}
-	return nil, nil
+// tally counts.
+type tally struct {
+	first, next                 uint64
+	cases, whole, steps, differ uint64
 }
 
-// act acts out one case and returns what went otherwise, "" for nothing.
-func (b *boxes) act(ctx context.Context, c *planned) (steps int, found string, err error) {
-	x, err := b.start(ctx, c)
+func (t *tally) String() string {
+	return fmt.Sprintf("%d random cases, %d to their end, %d steps, %d differ from the model (seeds %d to %d)",
+		t.cases, t.whole, t.steps, t.differ, t.first, t.next-1)
+}
+
+// try acts out one case, and tells of it if it goes otherwise than on the model.
+func (b *boxes) try(ctx context.Context, t *trial, sum *tally, out io.Writer) error {
+	t, n, found, err := b.act(ctx, t)
+	if err != nil {
+		return err
+	}
+	sum.cases, sum.steps = sum.cases+1, sum.steps+uint64(n)
+	if n == len(t.Steps) {
+		sum.whole++
+	}
+	if found != "" {
+		sum.differ++
+		fmt.Fprintf(out, "seed %d: %s\n\n%s\n", t.seed, found, b.smallest(ctx, t))
+	}
+	return nil
+}
+
+// tries bounds how often a case is acted out without one more step that the kernel itself
+// had no sense for.
+const tries = 12
+
+// act acts out one case and returns what went otherwise, "" for nothing, and what of the
+// case was acted out.
+func (b *boxes) act(ctx context.Context, t *trial) (acted *trial, steps int, found string, err error) {
+	for try := 1; ; try++ {
+		at, found, err := b.once(ctx, t)
+		if err != nil || found != "" || at == len(t.Steps) || try == tries {
+			return t, at, found, err
+		}
+		rest := *t.source
+		rest.Steps = slices.Delete(slices.Clone(rest.Steps), at, at+1)
+		less := trialOf(&rest)
+		if less == nil {
+			return t, at, "", nil
+		}
+		less.seed = t.seed
+		t = less
+	}
+}
+
+// once acts out a case up to a step that makes no sense to the kernel.
+func (b *boxes) once(ctx context.Context, t *trial) (steps int, found string, err error) {
+	x, err := b.start(ctx, t)
 	if err != nil {
 		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, x.end()) }()
-	at, failed := trace(ctx, x.container, c, x, b.kernel.Tier() == "fmod_ret", true)
+	at, failed := trace(ctx, x.container, t.planned, x, b.kernel.Tier() == kernel.FmodRet, true)
 	switch {
 	case errors.As(failed, new(*unreachableError)):
-		return at, "", nil // the rest cannot be acted out
+		return at, "", nil
 	case failed != nil:
 		return at, failed.Error(), nil
 	}
-	found, err = x.labels(c)
-	return len(c.Steps), found, err
+	found, err = x.compare()
+	return len(t.Steps), found, err
 }
 
-// labels compares those of the processes that are there with the model's. What no
-// clause tests is not kept of files.
-func (x *box) labels(c *planned) (string, error) {
-	m := model.New(c.Program)
+// compare compares what the kernel side holds in the end with the model: the labels of
+// the processes that are there and of the files that the case is about, and the gates.
+func (x *box) compare() (string, error) {
 	var found []string
-	for _, step := range c.Steps {
-		if _, err := m.Do(step.Words); err != nil {
-			return "", err
+	state, err := x.boxes.kernel.State(x.slot)
+	if err != nil {
+		return "", err
+	}
+	for i, gate := range x.Program.Gates {
+		if is, want := slices.Contains(state.Fresh, i), x.want.Fresh(i); is != want {
+			found = append(found, fmt.Sprintf("`%s`: open is %t, and in the model %t", gate.Text, is, want))
 		}
 	}
+	processes, err := x.compareProcesses()
+	if err != nil {
+		return "", err
+	}
+	files, err := x.compareFiles(state)
+	return strings.Join(slices.Concat(found, processes, files), "; "), err
+}
+
+// compareProcesses: what no clause tests is not kept of files, and so does not come from
+// them.
+func (x *box) compareProcesses() (found []string, err error) {
 	tested := x.policy.Image.Labels | x.policy.Image.Integrity
-	for _, name := range subjectNames(c) {
+	for _, name := range subjectNames(x.planned) {
 		s := x.subjects[name]
 		if s.ended() {
 			continue
 		}
+		// What has come to a process meanwhile, it holds with the next that it does.
+		if _, err := s.do("nothing"); err != nil {
+			return nil, err
+		}
 		p, ok, err := x.boxes.kernel.Process(s.pid)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		want := m.Process(name).Labels & tested
+		want := x.want.Process(name).Labels & tested
 		switch {
 		case !ok:
 			found = append(found, fmt.Sprintf("process %s is in no scope", name))
 		case p.Labels&tested != want:
 			found = append(found, fmt.Sprintf("process %s has the labels %s, and in the model %s",
-				name, m.LabelNames(p.Labels&tested), m.LabelNames(want)))
+				name, x.want.LabelNames(p.Labels&tested), x.want.LabelNames(want)))
 		}
 	}
-	return strings.Join(found, "; "), nil
+	return found, nil
 }
 
+// compareFiles looks at every path of the case that leads to a file in the end. Of
+// files that are not listed nothing is known after a loss, and nothing compared.
+func (x *box) compareFiles(state kernel.State) (found []string, err error) {
+	held := map[uint64]kernel.File{}
+	for _, f := range state.Files {
+		held[f.ID.Inode] = f
+	}
+	kept, _ := kernel.Keeps(x.policy.Image)
+	fresh := model.New(x.Program) // which knows labels by path alone
+	seen := map[string]bool{}
+	for _, step := range x.Steps {
+		for _, path := range paths(step.Words) {
+			name, inode, err := x.stage.file(path)
+			if err != nil {
+				return nil, err
+			}
+			f, listed := held[inode]
+			if name == "" || seen[name] || !listed && state.AssumedFlags != 0 {
+				continue
+			}
+			seen[name] = true
+			is := (f.Labels | fresh.FileLabels(name)) & kept
+			if want := x.want.FileLabels(name) & kept; is != want {
+				found = append(found, fmt.Sprintf("file %s has the labels %s, and in the model %s",
+					name, x.want.LabelNames(is), x.want.LabelNames(want)))
+			}
+		}
+	}
+	return found, nil
+}
+
+// maxSmaller bounds how many smaller forms of a case are tried.
+const maxSmaller = 100
+
 // smallest is the smallest form of a case that goes otherwise than in the model.
-func (b *boxes) smallest(ctx context.Context, r *randomcase.Case) string {
-	differs := func(r *randomcase.Case) string {
-		c, steps := plannedCase(r)
-		if c == nil || len(steps) != len(r.Steps) || ctx.Err() != nil {
-			return ""
+func (b *boxes) smallest(ctx context.Context, t *trial) string {
+	differs := func(r *randomcase.Case) (*trial, string) {
+		less := trialOf(r)
+		if less == nil || len(less.Steps) != len(r.Steps) || ctx.Err() != nil {
+			return nil, ""
 		}
-		_, found, err := b.act(ctx, c)
+		less.seed = t.seed
+		_, found, err := b.once(ctx, less)
 		if err != nil {
-			return ""
+			return nil, ""
 		}
-		return found
+		return less, found
 	}
-	randomcase.Minimize(r, func(r *randomcase.Case) bool { return differs(r) != "" })
-	found := differs(r)
-	p, err := policy.Compile([]policy.Document{{Name: "random", Text: r.Document()}}, policy.Options{Workspace: "/"})
-	if err != nil {
-		return err.Error()
+	r, left := *t.source, maxSmaller
+	randomcase.Minimize(&r, func(r *randomcase.Case) bool {
+		if left--; left < 0 {
+			return false
+		}
+		_, found := differs(r)
+		return found != ""
+	})
+	least, found := differs(&r)
+	if least == nil {
+		return "(not every time)\n" + t.text()
 	}
-	m := model.New(p.Program)
-	var verdicts []string
-	for _, step := range r.Steps {
-		d, _ := m.Do(step)
-		verdicts = append(verdicts, d.String())
-	}
-	return "# " + found + "\n" + r.Text("found", verdicts)
+	return "# " + found + "\n" + least.text()
 }

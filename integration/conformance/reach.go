@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -39,7 +40,33 @@ func (s *stage) reachable(words []string) error {
 			return &unreachableError{"the kernel follows no such symbolic links"}
 		}
 	}
+	if words[1] == "link" && isDirectory(root, words[2]) {
+		return &unreachableError{"the kernel gives no directory a second name"} // and says EPERM
+	}
 	return nil
+}
+
+// moves looks whether what a step moves are folders, as the model supposes.
+func (s *stage) moves(words []string, folders []bool) error {
+	root, err := unix.Open(s.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %q: %w", s.root, err)
+	}
+	defer unix.Close(root)
+	for i, folder := range folders {
+		if name := words[2+i]; isDirectory(root, name) != folder {
+			return &unreachableError{"what " + name + " is, nothing has shown before"}
+		}
+	}
+	return nil
+}
+
+func isDirectory(root int, name string) bool {
+	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return err == nil
 }
 
 func look(root int, name string) error {
@@ -48,6 +75,30 @@ func look(root int, name string) error {
 		err = unix.Close(fd)
 	}
 	return err
+}
+
+// file tells which regular file a path of the container leads to: its name without
+// symbolic links, and its inode. "" for none.
+func (s *stage) file(path string) (name string, inode uint64, err error) {
+	root, err := unix.Open(s.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", 0, fmt.Errorf("open %q: %w", s.root, err)
+	}
+	defer unix.Close(root)
+	fd, err := unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err != nil {
+		return "", 0, nil // it leads nowhere
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return "", 0, fmt.Errorf("stat %q: %w", path, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return "", 0, nil
+	}
+	name, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	return strings.TrimPrefix(name, s.root), stat.Ino, err
 }
 
 // paths are those of a step that the kernel resolves.

@@ -17,32 +17,39 @@ import (
 )
 
 // isRestart tells the steps that end a container and start it again.
-func isRestart(words []string) bool { return words[0] == "scope" }
+func isRestart(words []string) bool {
+	return words[0] == "scope" && (words[1] == "restart" || words[1] == "lost")
+}
 
 // restart ends the container as `docker restart` does, and starts it again under its
 // id, with its root file system mounted anew. With lose, what the engine saved of it is
 // spoilt in between.
-func (box *container) restart(ctx context.Context, c *planned, lose bool) (*actors, error) {
+func (box *container) restart(ctx context.Context, c *planned, lose bool) error {
 	if err := box.stop(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := awaitSaved(ctx, box.id); err != nil {
-		return nil, err
+		return err
 	}
 	if lose {
 		if err := os.WriteFile(statePath(box.id, "state"), []byte("spoilt"), 0o600); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := box.stage.remount(); err != nil {
-		return nil, err
+		return err
 	}
-	box.subjects, box.ended = map[string]*subject{}, make(chan struct{})
-	box.output.Reset()
+	box.again()
 	if err := box.launch(ctx, c); err != nil {
-		return nil, fmt.Errorf("start the container again: %w", err)
+		return fmt.Errorf("start the container again: %w", err)
 	}
-	return prepare(box, c)
+	return nil
+}
+
+// again makes room for what the next start makes.
+func (box *container) again() {
+	box.subjects, box.first, box.ended = map[string]*subject{}, nil, make(chan struct{})
+	box.output.Reset()
 }
 
 // stop ends the container's processes, and waits until the runtime has ended too.
@@ -53,10 +60,7 @@ func (box *container) stop() error {
 	case <-time.After(stopTimeout):
 		return fmt.Errorf("the container %s does not end", box.id)
 	}
-	for _, s := range box.subjects {
-		s.close()
-	}
-	box.first.close()
+	box.forget()
 	return nil
 }
 

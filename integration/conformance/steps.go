@@ -25,6 +25,18 @@ type actors struct {
 	// What processes share, by its name: two descriptors that all have inherited.
 	shared map[string][2]int
 	next   int // free descriptor
+	ways   ways
+}
+
+// ways chooses, by what a step says, which of the system calls that do the same is taken
+// for it (see actor/ways.c); nil is the plain one for all.
+type ways func(words []string) int
+
+func (w ways) of(words ...string) string {
+	if w == nil {
+		return words[0]
+	}
+	return fmt.Sprintf("%s@%d", words[0], w(words))
 }
 
 // firstDescriptor is above all channels.
@@ -32,16 +44,20 @@ const firstDescriptor = 200
 
 // prepare makes what processes share, in the first of them.
 func prepare(box *container, c *planned) (*actors, error) {
-	a := &actors{box: box, shared: map[string][2]int{}, next: firstDescriptor}
+	a := &actors{box: box, shared: map[string][2]int{}, next: firstDescriptor, ways: box.ways}
 	for _, step := range c.Steps {
 		w := step.Words
 		switch w[1] {
 		case "pipe", "pipewrite", "piperead":
-			if err := a.share("pipe", "pipe "+w[2]); err != nil {
+			kind := "pipe"
+			if a.ways != nil && a.ways([]string{kind, w[2]})%2 == 1 {
+				kind = "socketpair"
+			}
+			if err := a.share(kind, "pipe "+w[2]); err != nil {
 				return nil, err
 			}
 		case "shm":
-			if err := a.share("memfd", "shm "+w[2]); err != nil {
+			if err := a.share("share", "shm "+w[2]); err != nil {
 				return nil, err
 			}
 		case "fdpass":
@@ -59,9 +75,9 @@ func (a *actors) share(op, name string) error {
 	}
 	pair := [2]int{a.descriptor(), a.descriptor()}
 	a.shared[name] = pair
-	words := []string{op, strconv.Itoa(pair[0])}
-	if op != "memfd" {
-		words = append(words, strconv.Itoa(pair[1]))
+	words := []string{op, strconv.Itoa(pair[0]), strconv.Itoa(pair[1])}
+	if op == "share" {
+		words = []string{a.ways.of(op, name), words[1]}
 	}
 	errno, err := a.box.first.do(words...)
 	if err == nil && errno != 0 {
@@ -95,7 +111,7 @@ func (a *actors) subject(name string) (*subject, error) {
 // fork is a real one; the child has what its parent has.
 func (a *actors) fork(parent, child *subject) error {
 	child.forget()
-	errno, err := parent.do("fork", strconv.Itoa(3+child.number))
+	errno, err := parent.do(a.ways.of("fork", parent.name, child.name), strconv.Itoa(3+child.number))
 	if err == nil && errno != 0 {
 		err = errno
 	}
@@ -140,6 +156,14 @@ func (a *actors) act(words []string) (outcome, error) {
 	command, done, err := a.command(s, op, args)
 	if err != nil {
 		return outcome{}, err
+	}
+	switch {
+	case op == "execscript": // which has to find its interpreter and itself by their names
+	case op == "shm": // as it was made
+		command[0] = a.ways.of("share", "shm "+args[0])
+		command[0] = "shm" + strings.TrimPrefix(command[0], "share")
+	default:
+		command[0] = a.ways.of(append(command[:1:1], words...)...)
 	}
 	out, err := a.tell(s, command...)
 	if err == nil && out == (outcome{}) && done != nil {

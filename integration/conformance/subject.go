@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -32,13 +33,14 @@ type subject struct {
 	files   map[string]int
 }
 
-// newChannel makes the two ends of a channel. Sequenced packets, of a socket pair
-// that was there before the scope was: no name and no file of the container's, so
-// that no rule is about it, and no process of the scope at the other end, so that
-// labels do not come back from there. The kernel puts the sender's pid to each
-// message, as this machine numbers it.
+// newChannel makes the two ends of a channel, of a socket pair that was there before the
+// scope was: no name and no file of the container's, so that no rule is about it, and no
+// process of the scope at the other end, so that labels do not come back from there. The
+// kernel puts the sender's pid to each message, as this machine numbers it. A stream,
+// where messages begin with their sizes: to the end that is to have pids, the kernel
+// would otherwise give a name with the first message that it sends.
 func newChannel() (ours, theirs int, err error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, -1, fmt.Errorf("make a channel: %w", err)
 	}
@@ -71,7 +73,7 @@ func (s *subject) do(words ...string) (syscall.Errno, error) {
 	if err != nil {
 		return 0, err
 	}
-	if words[0] == "exec" && strings.HasPrefix(text, "ready ") {
+	if op, _, _ := strings.Cut(words[0], "@"); op == "exec" && strings.HasPrefix(text, "ready ") {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
@@ -82,8 +84,9 @@ func (s *subject) do(words ...string) (syscall.Errno, error) {
 }
 
 func (s *subject) send(words []string) error {
-	message := strings.Join(words, "\x00") + "\x00"
-	if err := unix.Send(s.channel, []byte(message), unix.MSG_NOSIGNAL); err != nil {
+	text := strings.Join(words, "\x00") + "\x00"
+	message := append(binary.NativeEndian.AppendUint32(nil, uint32(len(text))), text...)
+	if err := unix.Send(s.channel, message, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("tell %s: %w", s.name, err)
 	}
 	return nil
@@ -111,15 +114,19 @@ func (s *subject) receive() (string, error) {
 }
 
 func (s *subject) read() (string, error) {
-	message, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	n, size, _, _, err := unix.Recvmsg(s.channel, message, control, unix.MSG_CMSG_CLOEXEC)
+	size, control := make([]byte, 4), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	n, controlSize, _, _, err := unix.Recvmsg(s.channel, size, control, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
 	if err != nil {
 		return "", fmt.Errorf("hear %s: %w", s.name, err)
 	}
-	if n == 0 {
+	if n < len(size) {
 		return "", errGone
 	}
-	controls, err := unix.ParseSocketControlMessage(control[:size])
+	message := make([]byte, binary.NativeEndian.Uint32(size))
+	if n, _, err = unix.Recvfrom(s.channel, message, unix.MSG_WAITALL); err != nil || n < len(message) {
+		return "", fmt.Errorf("hear %s: %d bytes of %d, %v", s.name, n, len(message), err)
+	}
+	controls, err := unix.ParseSocketControlMessage(control[:controlSize])
 	if err != nil || len(controls) != 1 {
 		return "", fmt.Errorf("%s does not say who it is: %v", s.name, err)
 	}
@@ -127,7 +134,7 @@ func (s *subject) read() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s does not say who it is: %w", s.name, err)
 	}
-	return string(message[:n]), s.is(int(sender.Pid))
+	return string(message), s.is(int(sender.Pid))
 }
 
 // is notes which process the subject is.

@@ -28,6 +28,8 @@ type witness struct {
 	failed chan error
 	seen   uint64
 	cancel context.CancelFunc
+	// restarts is of the container.
+	restarts func(lose bool) error
 }
 
 func newWitness(ctx context.Context, client *daemon.Client, id string) (*witness, error) {
@@ -57,6 +59,9 @@ func newWitness(ctx context.Context, client *daemon.Client, id string) (*witness
 func (w *witness) answer(ctx context.Context, words []string) error {
 	return answer(ctx, w.client, w.id, words)
 }
+
+// restart is the watcher's.
+func (w *witness) restart(_ context.Context, lose bool) error { return w.restarts(lose) }
 
 // since returns what has been recorded since the last call. The kernel counts before
 // an operation returns, so that nothing is missed and nothing waited for in vain.

@@ -15,13 +15,14 @@ import (
 // processes, files, programs and addresses. All its choices come from one source.
 type Generator struct {
 	*rand.Rand
-	// Acted leaves out what nobody can act out in a container: names of hosts, people,
-	// the clock, setup, restarts.
+	// Acted leaves out what nobody can act out in a container: names of hosts, the clock,
+	// setup, who is held.
 	Acted bool
 
 	labels   []string // declared, of sources
 	integral string   // declared by an endorse, or ""
 	trees    bool     // directories move
+	asks     bool     // a rule or default does
 }
 
 // Case is a policy and a trace in parts that can be left out one by one.
@@ -123,12 +124,18 @@ func (g *Generator) event() string {
 	}
 }
 
+// everything is what every object of an operation matches, where "any" cannot stand.
+var everything = map[string]string{
+	"exec": `"**"`, "open": `"**"`, "read": `"**"`, "write": `"**"`, "append": `"**"`, "unlink": `"**"`,
+	"connect": `"*"`, "send": `"*"`, "recv": `"*"`, "bind": `"*"`,
+}
+
 func (g *Generator) condition(pattern func() string, op string) string {
 	switch g.IntN(5) {
 	case 0, 1:
 		p := pattern()
 		if p == "any" {
-			p = `"**"`
+			p = everything[op]
 		}
 		return "target " + g.of("", "", "not ") + p
 	case 2:
@@ -154,9 +161,10 @@ func (g *Generator) condition(pattern func() string, op string) string {
 
 func (g *Generator) clause() string {
 	effect := g.of("block", "block", "block", "notify", "kill", "ask", "allow", "ask hold 5m")
-	if g.Acted && strings.HasPrefix(effect, "ask") {
-		effect = "block"
+	if g.Acted && effect == "ask hold 5m" {
+		effect = "ask"
 	}
+	g.asks = g.asks || strings.HasPrefix(effect, "ask")
 	op := g.of("exec", "exec", "open", "read", "write", "write", "append", "unlink", "connect", "connect", "send", "recv", "bind")
 	pattern, tokens := g.filePattern, ""
 	switch op {
@@ -183,7 +191,7 @@ func (g *Generator) clause() string {
 }
 
 func (g *Generator) policy(s *Case) {
-	g.trees = g.one(3)
+	g.trees, g.asks = g.one(3), false
 	g.labels = []string{"A", "B"}[:1+g.IntN(2)]
 	if g.one(3) {
 		g.integral = "R"
@@ -209,9 +217,7 @@ func (g *Generator) policy(s *Case) {
 	for _, op := range []string{"exec", "write", "read", "connect", "unlink", "send"} {
 		if g.one(8) {
 			effect := g.of("block", "ask", "kill", "notify")
-			if g.Acted && effect == "ask" {
-				effect = "block"
-			}
+			g.asks = g.asks || effect == "ask"
 			s.Declarations = append(s.Declarations, fmt.Sprintf("default %s %s", effect, op))
 		}
 	}
@@ -260,7 +266,12 @@ func (g *Generator) step() []string {
 
 func canBeActed(step []string) bool {
 	switch step[0] {
-	case "human", "time", "scope":
+	case "time":
+		return false
+	case "human", "scope":
+		return true
+	}
+	if step[1] == "bind" && step[2] == "unix:/run/s" { // which makes a file as well
 		return false
 	}
 	return step[1] != "enter" && step[1] != "setuid" && !strings.Contains(strings.Join(step[2:], " "), "ex.org:")
@@ -301,13 +312,10 @@ func (g *Generator) anyStep() []string {
 	case 19:
 		return []string{p, g.of("pipe", "pipewrite", "piperead", "shm"), "p"}
 	case 20:
-		switch g.IntN(4) {
-		case 0:
+		if g.one(3) {
 			return []string{p, "fdopen", "f", g.of("r", "w", "a", "rw"), g.path()}
-		case 1:
-			return []string{p, "fdpass", "f", g.process()}
 		}
-		return []string{p, g.of("fdread", "fdwrite"), "f"}
+		return g.through(p)
 	case 21:
 		return []string{p, g.of("ptrace", "memread", "memwrite"), g.process()}
 	case 22:
@@ -336,6 +344,14 @@ func (g *Generator) anyStep() []string {
 	return []string{"human", "approve", "once"}
 }
 
+// through is what a process does with a descriptor.
+func (g *Generator) through(p string) []string {
+	if g.one(4) {
+		return []string{p, "fdpass", "f", g.process()}
+	}
+	return []string{p, g.of("fdread", "fdwrite"), "f"}
+}
+
 // Case makes the next one. Not all policies are valid, and not all steps make sense.
 func (g *Generator) Case() *Case {
 	s := &Case{}
@@ -346,8 +362,24 @@ func (g *Generator) Case() *Case {
 	for range 5 + g.IntN(40) {
 		step := g.step()
 		s.Steps = append(s.Steps, step)
-		if g.one(10) && !g.Acted { // what asked is granted, and done again
-			s.Steps = append(s.Steps, []string{"human", "approve", g.of("once", "scope")}, step)
+		for step[1] == "fdopen" && !g.one(3) { // and used, by whoever has it then
+			follows := g.through(step[0])
+			s.Steps = append(s.Steps, follows)
+			if follows[1] == "fdpass" && g.one(2) {
+				s.Steps = append(s.Steps, g.through(follows[3]))
+			}
+		}
+		if step[1] == "connect" && g.one(2) {
+			s.Steps = append(s.Steps, []string{step[0], g.of("send", "recv"), step[2]})
+		}
+		if step[1] == "bind" && g.one(2) {
+			other := g.process()
+			s.Steps = append(s.Steps, []string{other, "connect", step[2]}, []string{other, "send", step[2]}, []string{step[0], "recv", step[2]})
+		}
+		if g.one(10) || g.asks && g.one(4) { // what asked is granted, and done again
+			s.Steps = append(s.Steps, []string{"human", g.of("approve", "approve", "deny"), "scope"}, step)
+		} else if g.asks && g.one(4) {
+			s.Steps = append(s.Steps, []string{"human", "approve", "once"}, step)
 		}
 	}
 	return s

@@ -4,7 +4,8 @@
  * command a message from its driver, which is outside of the scope, makes one
  * system call or a few of it, and answers with errno. In C, since it has to fork.
  *
- * A message is words that end in NUL. Descriptors have the numbers that the driver
+ * A message is words that end in NUL, behind their size; behind the first can stand "@" and a number, which
+ * says which of the system calls that do the same it is to be (see ways.c). Descriptors have the numbers that the driver
  * chose: the channel is always 3. A fork moves over to the channel of its own, which
  * it has inherited like all others; an exec keeps it, and the new program says
  * "ready" on it. So the driver never has to hand anything in.
@@ -18,29 +19,25 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHANNEL 3
+#include "actor.h"
+
 #define MAX_MESSAGE 65536
 #define MAX_WORDS 512
-#define PAGE 4096
-#define RENAME_EXCHANGE_ 2
 #define WAIT_MS 5000
 
 extern char **environ;
@@ -56,12 +53,6 @@ struct words {
 static int number(struct words *w, int i)
 {
 	return atoi(w->word[i]);
-}
-
-/* An errno, or 0. */
-static int result(long value)
-{
-	return value < 0 ? errno : 0;
 }
 
 /* keep gives a descriptor its number; a negative one is to be closed. */
@@ -80,22 +71,12 @@ static int keep(int fd, int as)
 
 static int do_open(struct words *w)
 {
-	return keep(open(w->word[1], number(w, 2), 0755), number(w, 3));
-}
-
-/* An empty pipe is read as well as one that is not, and a directory by opening it. */
-static int read_from(int fd)
-{
-	char buffer[PAGE];
-
-	if (read(fd, buffer, sizeof(buffer)) < 0)
-		return errno == EAGAIN || errno == EISDIR ? 0 : errno;
-	return 0;
+	return keep(open_by(w->word[1], number(w, 2)), number(w, 3));
 }
 
 static int do_read(struct words *w)
 {
-	int fd = open(w->word[1], O_RDONLY), error;
+	int fd = open_by(w->word[1], O_RDONLY), error;
 
 	if (fd < 0)
 		return errno;
@@ -104,16 +85,9 @@ static int do_read(struct words *w)
 	return error;
 }
 
-/* At the end, so that a program that is written to can still be run. */
-static int write_to(int fd)
-{
-	lseek(fd, 0, SEEK_END);
-	return result(write(fd, "x", 1));
-}
-
 static int do_write(struct words *w)
 {
-	int fd = open(w->word[1], number(w, 2), 0755), error;
+	int fd = open_by(w->word[1], number(w, 2)), error;
 
 	if (fd < 0)
 		return errno;
@@ -131,7 +105,7 @@ static int map(int fd, int protection, int flags)
 static int do_map(struct words *w)
 {
 	int code = !strcmp(w->word[0], "mapexec");
-	int fd = open(w->word[1], code ? O_RDONLY : O_RDWR), error;
+	int fd = open_by(w->word[1], code ? O_RDONLY : O_RDWR), error;
 
 	if (fd < 0)
 		return errno;
@@ -189,7 +163,7 @@ static int do_address(struct words *w)
 	if (fd < 0)
 		return errno;
 	if (!strcmp(w->word[0], "connect")) {
-		error = result(connect(fd, &to.any, size));
+		error = connect_by(fd, &to.any, size);
 	} else if (!strcmp(w->word[0], "sendto")) {
 		error = result(sendto(fd, "x", 1, 0, &to.any, size));
 	} else {
@@ -209,13 +183,11 @@ static int do_address(struct words *w)
 static int receive(int fd, int wait)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
-	char buffer[PAGE];
 
-	if (poll(&ready, 1, wait) < 0)
-		return errno;
-	if (recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) < 0)
-		return errno == EAGAIN ? 0 : errno;
-	return 0;
+	while (poll(&ready, 1, wait) < 0)
+		if (errno != EINTR)
+			return errno;
+	return receive_by(fd);
 }
 
 /* From whoever connected to a socket that listens. */
@@ -287,47 +259,21 @@ static int do_memory(struct words *w)
 
 static int do_shm(struct words *w)
 {
-	return map(number(w, 1), PROT_READ | PROT_WRITE, MAP_SHARED);
-}
-
-static int do_memfd(struct words *w)
-{
-	int fd = memfd_create("shared", 0);
-
-	if (fd >= 0 && ftruncate(fd, PAGE))
-		return errno;
-	return keep(fd, number(w, 1));
+	return !strcmp(w->word[0], "shm") ? attach_memory(number(w, 1))
+					  : share_memory(number(w, 1));
 }
 
 static int do_name(struct words *w)
 {
 	const char *op = w->word[0], *a = w->word[1], *b = w->word[2];
 
-	if (!strcmp(op, "unlink"))
-		return result(unlink(a));
-	if (!strcmp(op, "rmdir"))
-		return result(rmdir(a));
-	if (!strcmp(op, "mkdir"))
-		return result(mkdir(a, 0755));
-	if (!strcmp(op, "rename"))
-		return result(rename(a, b));
-	if (!strcmp(op, "exchange"))
-		return result(syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE_));
-	if (!strcmp(op, "link"))
-		return result(link(a, b));
-	if (!strcmp(op, "symlink"))
-		return result(symlink(a, b));
-	if (!strcmp(op, "chmod"))
-		return result(chmod(a, 0755));
-	if (!strcmp(op, "chown"))
-		return result(chown(a, 0, 0));
 	if (!strcmp(op, "truncate"))
 		return result(truncate(a, atoll(b)));
 	if (!strcmp(op, "chdir"))
 		return result(chdir(a));
 	if (!strcmp(op, "setenv"))
 		return result(setenv(a, b, 1));
-	return ENOSYS;
+	return change_name(op, a, b);
 }
 
 static int do_process(struct words *w)
@@ -336,10 +282,8 @@ static int do_process(struct words *w)
 
 	if (!strcmp(op, "setuid"))
 		return result(setuid(number(w, 1)));
-	if (!strcmp(op, "exec")) {
-		execve(w->word[1], w->word + 1, environ);
-		return errno;
-	}
+	if (!strcmp(op, "exec"))
+		return run(w->word + 1);
 	if (!strcmp(op, "exit"))
 		_exit(number(w, 1));
 	if (!strcmp(op, "kill")) {
@@ -347,6 +291,12 @@ static int do_process(struct words *w)
 		return result(kill(getpid(), number(w, 1)));
 	}
 	return ENOSYS;
+}
+
+static int do_nothing(struct words *w)
+{
+	(void)w;
+	return 0;
 }
 
 static const struct command {
@@ -359,13 +309,13 @@ static const struct command {
 	{ "bind", 4, do_address },    { "sendto", 4, do_address },  { "accept", 2, do_accept },
 	{ "pipe", 2, do_pair },	      { "socketpair", 2, do_pair }, { "give", 2, do_pass },
 	{ "take", 2, do_pass },	      { "ptrace", 1, do_memory },   { "memread", 1, do_memory },
-	{ "memwrite", 1, do_memory }, { "shm", 1, do_shm },	    { "memfd", 1, do_memfd },
+	{ "memwrite", 1, do_memory }, { "shm", 1, do_shm },	    { "share", 1, do_shm },
 	{ "unlink", 1, do_name },     { "rmdir", 1, do_name },	    { "mkdir", 1, do_name },
 	{ "rename", 2, do_name },     { "exchange", 2, do_name },   { "link", 2, do_name },
 	{ "symlink", 2, do_name },    { "chmod", 1, do_name },	    { "chown", 1, do_name },
 	{ "truncate", 2, do_name },   { "chdir", 1, do_name },	    { "setenv", 2, do_name },
 	{ "setuid", 1, do_process },  { "exec", 1, do_process },    { "exit", 1, do_process },
-	{ "kill", 1, do_process },
+	{ "kill", 1, do_process },    { "nothing", 0, do_nothing },
 };
 
 static int act(struct words *w)
@@ -377,26 +327,46 @@ static int act(struct words *w)
 	if (w->count == 2 && !strcmp(op, "fdwrite"))
 		return write_to(number(w, 1));
 	if (w->count == 2 && !strcmp(op, "send"))
-		return result(send(number(w, 1), "x", 1, 0));
-	if (w->count == 2 && !strcmp(op, "recv"))
-		return receive(number(w, 1), WAIT_MS);
+		return send_by(number(w, 1));
+	if (w->count >= 2 && !strcmp(op, "recv"))
+		return receive(number(w, 1), w->count > 2 ? number(w, 2) : WAIT_MS);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(op, commands[i].name))
 			return w->count > commands[i].words ? commands[i].act(w) : EINVAL;
 	return ENOSYS;
 }
 
+/* say sends a message of at most 16 characters, behind its size. */
 static void say(const char *text)
 {
-	if (send(CHANNEL, text, strlen(text), 0) < 0)
+	struct {
+		unsigned size;
+		char text[16];
+	} message = { .size = strlen(text) };
+
+	memcpy(message.text, text, message.size);
+	if (send(CHANNEL, &message, sizeof(message.size) + message.size, 0) < 0)
 		_exit(111);
+}
+
+/* hear takes the next message, and ends with who would send it. */
+static unsigned hear(char *message)
+{
+	unsigned size;
+
+	if (recv(CHANNEL, &size, sizeof(size), MSG_WAITALL) != sizeof(size) || !size ||
+	    size > MAX_MESSAGE)
+		_exit(113);
+	if (recv(CHANNEL, message, size, MSG_WAITALL) != size || message[size - 1])
+		_exit(113);
+	return size;
 }
 
 /* A child says that it is there, on its own channel; its parent, that it made it. */
 static void fork_to(int channel)
 {
 	char answer[16];
-	pid_t pid = fork();
+	pid_t pid = fork_by();
 
 	if (!pid) {
 		if (dup2(channel, CHANNEL) < 0)
@@ -409,80 +379,53 @@ static void fork_to(int channel)
 	say(answer);
 }
 
-static void must(long value, const char *what)
+/* go_on lets whom we trace go on, who stops with each signal, also with those that it
+ * ignores. */
+static void go_on(int signal)
 {
-	if (value >= 0)
-		return;
-	perror(what);
-	_exit(114);
-}
-
-static void device(const char *path, int major, int minor)
-{
-	must(mknod(path, S_IFCHR | 0666, makedev(major, minor)), path);
-	must(chmod(path, 0666), path);
-}
-
-/* box becomes the first program of a container: "box ROOT NETNS PROGRAM". */
-static void box(char **words)
-{
-	char *program[] = { words[2], NULL };
-	int status = 0, netns = open(words[1], O_RDONLY | O_CLOEXEC);
+	int status, error = errno;
 	pid_t pid;
 
-	must(netns, words[1]);
-	must(setns(netns, CLONE_NEWNET), "setns");
-	must(unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID), "unshare");
-	pid = fork();
-	must(pid, "fork");
-	if (pid) {
-		for (int fd = CHANNEL; fd < 1024; fd++) /* an end has to be seen */
-			close(fd);
-		must(waitpid(pid, &status, 0), "wait");
-		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	(void)signal;
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+		if (WIFSTOPPED(status))
+			ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(status));
+	errno = error;
+}
+
+/* choose_way cuts "@" and a number off a command. */
+static void choose_way(char *op)
+{
+	char *at = strchr(op, '@');
+
+	way = 0;
+	if (at) {
+		*at = 0;
+		way = strtoul(at + 1, NULL, 10);
 	}
-	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "make mounts private");
-	must(mount(words[0], words[0], NULL, MS_BIND | MS_REC, NULL), "bind");
-	must(chdir(words[0]), "chdir");
-	must(mount("proc", "proc", "proc", 0, NULL), "mount proc");
-	must(mount("tmpfs", "dev", "tmpfs", 0, "mode=755"), "mount dev");
-	device("dev/null", 1, 3);
-	device("dev/zero", 1, 5);
-	device("dev/random", 1, 8);
-	device("dev/urandom", 1, 9);
-	/* What a kernel began with cannot be left by pivot_root. */
-	if (syscall(SYS_pivot_root, ".", ".") == 0) {
-		must(umount2(".", MNT_DETACH), "unmount the old root");
-	} else {
-		must(mount(".", "/", NULL, MS_MOVE, NULL), "move the root");
-		must(chroot("."), "chroot");
-	}
-	must(chdir("/"), "chdir");
-	execve(program[0], program, environ);
-	must(-1, program[0]);
 }
 
 int main(int count, char **words)
 {
+	/* No zombies: nobody but the driver waits, and it does so from outside. */
+	struct sigaction children = { .sa_handler = go_on, .sa_flags = SA_RESTART | SA_NOCLDWAIT };
 	static char message[MAX_MESSAGE];
 	char answer[16];
 
 	if (count == 5 && !strcmp(words[1], "box"))
 		box(words + 2);
-	/* No zombies: nobody but the driver waits, and it does so from outside. */
-	signal(SIGCHLD, SIG_IGN);
+	sigaction(SIGCHLD, &children, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	snprintf(answer, sizeof(answer), "ready %d", getpid());
 	say(answer);
 	for (;;) {
-		ssize_t size = recv(CHANNEL, message, sizeof(message), 0);
+		unsigned size = hear(message);
 		struct words w = { 0 };
 
-		if (size <= 0 || message[size - 1])
-			_exit(113);
 		for (char *at = message; at < message + size && w.count < MAX_WORDS;
 		     at += strlen(at) + 1)
 			w.word[w.count++] = at;
+		choose_way(w.word[0]);
 		if (w.count == 2 && !strcmp(w.word[0], "fork")) {
 			fork_to(number(&w, 1));
 			continue;
