@@ -173,52 +173,6 @@ static __always_inline bool send_inet(struct act *act, struct sock *sk, struct m
 	return from_peer(&address, sk, family) && transmit(act, sk, &address, true);
 }
 
-/* pass notes what goes to the peer of a Unix socket; a datagram's receiver has a hook
- * of its own. */
-static __always_inline void pass(struct act *act, struct sock *sk, u16 family)
-{
-	struct unix_sock *own = (struct unix_sock *)sk;
-
-	if (family != AF_UNIX)
-		send_unix(act, sk); /* what another process reads from the same socket */
-	else if (BPF_CORE_READ(sk, sk_type) != SOCK_DGRAM)
-		send_unix(act, BPF_CORE_READ(own, peer));
-}
-
-static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr *message)
-{
-	struct sock *sk = BPF_CORE_READ(sock, sk);
-	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	struct act act = {};
-	enum membership membership = enter(&act);
-
-	if (membership != INSIDE || in_setup(&act))
-		return membership == REFUSED;
-	if (is_inet(family))
-		return send_inet(&act, sk, message, family);
-	if (carried(&act) && to_program(sk, BPF_CORE_READ(message, msg_name)))
-		return refuse_unfollowed(&act, OP_SEND);
-	pass(&act, sk, family);
-	return false;
-}
-TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (sock, message))
-
-/* Until 6.5 sendfile and splice reach a socket without the hook of sending, but ask for
- * the permission to write to its file. */
-static __always_inline int write_socket(struct act *act, u64 socket)
-{
-	struct sock *sk = (void *)socket;
-	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	struct address address = {};
-
-	if (!act || !bpf_core_field_exists(struct proto_ops___sendpage, sendpage))
-		return 0;
-	if (is_inet(family))
-		return from_peer(&address, sk, family) && transmit(act, sk, &address, true);
-	pass(act, sk, family);
-	return 0;
-}
-
 #define UNIX_NAME_SIZE 108 /* sun_path */
 
 /* at_step writes a NUL as "@". */
@@ -293,6 +247,73 @@ static __always_inline bool is_feedback(struct act *act, struct sock *peer)
 	struct scope_files *known = files_of(act);
 
 	return known && dentry && same_file(BPF_CORE_READ(dentry, d_inode), &known->feedback);
+}
+
+/* pass_unix decides on what goes to the peer of a Unix socket, as transmit does: to
+ * connect has been reported, and only a refusal is new. */
+static __always_inline bool pass_unix(struct act *act, struct sock *peer)
+{
+	struct image *head = image_at(act->image);
+
+	if (!peer || (head && !(head->ops & BIT(OP_SEND))) || is_feedback(act, peer)) {
+		send_unix(act, peer);
+		return false;
+	}
+	if (!acquire(act))
+		return true;
+	act->effect = EFFECT_ALLOW;
+	act->used = 1;
+	judge_unix(act, peer, OP_SEND);
+	if (!denied(act)) {
+		act->effect = EFFECT_ALLOW;
+		send_unix(act, peer);
+	}
+	return end(act);
+}
+
+/* pass decides on what goes through a socket that is none of IP; a datagram's receiver
+ * has a hook of its own. */
+static __always_inline bool pass(struct act *act, struct sock *sk, u16 family)
+{
+	struct unix_sock *own = (struct unix_sock *)sk;
+
+	if (family != AF_UNIX)
+		send_unix(act, sk); /* what another process reads from the same socket */
+	else if (BPF_CORE_READ(sk, sk_type) != SOCK_DGRAM)
+		return pass_unix(act, BPF_CORE_READ(own, peer));
+	return false;
+}
+
+static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr *message)
+{
+	struct sock *sk = BPF_CORE_READ(sock, sk);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct act act = {};
+	enum membership membership = enter(&act);
+
+	if (membership != INSIDE || in_setup(&act))
+		return membership == REFUSED;
+	if (is_inet(family))
+		return send_inet(&act, sk, message, family);
+	if (carried(&act) && to_program(sk, BPF_CORE_READ(message, msg_name)))
+		return refuse_unfollowed(&act, OP_SEND);
+	return pass(&act, sk, family);
+}
+TWIN(socket_sendmsg, (struct socket * sock, struct msghdr *message, int size), (sock, message))
+
+/* Until 6.5 sendfile and splice reach a socket without the hook of sending, but ask for
+ * the permission to write to its file. */
+static __always_inline int write_socket(struct act *act, u64 socket)
+{
+	struct sock *sk = (void *)socket;
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	struct address address = {};
+
+	if (!act || !bpf_core_field_exists(struct proto_ops___sendpage, sendpage))
+		return 0;
+	if (is_inet(family))
+		return from_peer(&address, sk, family) && transmit(act, sk, &address, true);
+	return pass(act, sk, family);
 }
 
 /* reach_unix decides on a Unix socket, and gives labels to the one that gets what is
