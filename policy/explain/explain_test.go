@@ -110,15 +110,12 @@ func TestHugePattern(t *testing.T) {
 // What a host does to a clause is its mode there: a refused exec may be a kill, and all
 // else is what it says.
 func TestHost(t *testing.T) {
-	p := &ir.Program{Rules: []ir.Rule{{Name: "r"}}}
-	for _, c := range []ir.Clause{
+	p := &ir.Program{Rules: []ir.Rule{{Name: "r"}}, Clauses: []ir.Clause{
 		{Op: ir.Exec, Effect: ir.Block, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "git"}},
 		{Op: ir.Exec, Effect: ir.Notify, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "git"}},
 		{Op: ir.Exec, Effect: ir.Kill, Pattern: ir.Pattern{Kind: ir.ExecProgram, Text: "git"}},
 		{Op: ir.Write, Effect: ir.Block, Pattern: ir.Pattern{Text: "/a"}},
-	} {
-		p.Clauses = append(p.Clauses, c)
-	}
+	}}
 	for host, want := range map[Host][]string{
 		{}:                 {"block", "notify", "kill", "block"},
 		{KilledExec: true}: {"block or kill", "notify", "kill", "block"},
