@@ -30,6 +30,7 @@ func TestNothingRaw(t *testing.T) {
 		}
 		return name
 	}
+	nowhere := filepath.Join(dir, "nowhere")
 	good := write("good.yaml", "workspace: /w\npolicy: |\n  rule a:\n    block exec \"git\" \"push\"\n")
 	policies := []string{
 		write(hostile+"\xff.yaml", "workspace: /w\npolicy: |\n  rule a:\n    block exec \"git\"\n"),
@@ -69,8 +70,8 @@ func TestNothingRaw(t *testing.T) {
 		{"explain", good, "--event", "p\x1b exec git \u009b" + hostile}, {"explain", good, "--event", `p exec git "\x1b[31m\u009b\xff"`},
 		{"explain", "--format", "json", good, "--event", `p write "/w/\x1b\u202e\xff"`}, {"explain", good, "--with", hostile, "--event", "write /x"},
 		{"init", "--template", hostile}, {"sign", "--key", hostile, good}, {"verify", "--allowed-signers", hostile, good}, {"verify", "--signature", hostile, good},
-		{"approve", hostile, "--run-dir", "/none"}, {"approve", "--for", hostile, "x"}, {"deny", hostile, "--because", hostile, "--run-dir", "/none"},
-		{"state", hostile}, {"state", "reset", hostile, "--run-dir", "/none"}, {"completion", hostile}, {completeHelper, "actplane", "check", hostile},
+		{"approve", hostile, "--run-dir", nowhere}, {"approve", "--for", hostile, "x"}, {"deny", hostile, "--because", hostile, "--run-dir", nowhere},
+		{"state", hostile}, {"state", "reset", hostile, "--run-dir", nowhere}, {"completion", hostile}, {completeHelper, "actplane", "check", hostile},
 	}...)
 	for _, args := range commands {
 		var out, errs bytes.Buffer

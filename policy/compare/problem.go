@@ -115,7 +115,33 @@ func (v *verdicts) size() int {
 func (p *problem) key() string { return p[0].key(true) + "\n\n" + p[1].key(true) }
 
 // same tells whether both policies say the same, word for word.
-func (p *problem) same() bool { return p[0].key(false) == p[1].key(false) }
+func (p *problem) same() bool {
+	return p[0].key(false) == p[1].key(false) && slices.Equal(p[0].waits(), p[1].waits())
+}
+
+// waits are what asks, in its order, if not all of it waits for the same time: whatever
+// else decides, its order only changes what the agent is told.
+func (v *verdicts) waits() (keys []string) {
+	var asks []predicate
+	for _, x := range v.clauses {
+		if x.effect == ir.Ask {
+			asks = append(asks, x)
+		}
+	}
+	for _, d := range v.defaults {
+		if d.effect == ir.Ask {
+			asks = append(asks, d.predicate)
+		}
+	}
+	if !slices.ContainsFunc(asks, func(x predicate) bool { return x.hold != asks[0].hold }) {
+		return nil
+	}
+	slices.SortFunc(asks, func(x, y predicate) int { return x.order - y.order })
+	for i := range asks {
+		keys = append(keys, asks[i].key())
+	}
+	return keys
+}
 
 // problem makes the problem of a question.
 func (c *comparison) problem(q *question) *problem {

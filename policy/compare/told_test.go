@@ -45,7 +45,9 @@ func TestTold(t *testing.T) {
 		r := compare.Compare(old, changed)
 		n := 0
 		for _, d := range r.Differences {
-			if n++; d.Direction != compare.Told {
+			// Of two rules that ask, the first decides for how long is waited.
+			waits := d.Direction == compare.Otherwise && d.Old.Effect == ir.Ask && d.New.Effect == ir.Ask
+			if n++; d.Direction != compare.Told && !waits {
 				t.Errorf("seed %d, pair %d: %d %v: %s, and now %s: %q\n%s%s", seed, i, d.Direction, d.Ops, d.Old, d.New, d.Trace, before, after)
 			}
 		}

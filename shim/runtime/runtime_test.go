@@ -260,7 +260,7 @@ func TestExecLimits(t *testing.T) {
 		"-c CAP_KILL -c SYS_ADMIN one sh":           "drops this capability",
 		"--no-new-privs=false one sh":               "requires it",
 		"--no-new-privs=perhaps one sh":             "expected true or false",
-		"--process /none one":                       "no such file",
+		"--process /none/such one":                  "no such file",
 		"--process /dev/null one":                   "not a regular file",
 		"--frob one sh":                             "unknown option",
 		"two sh":                                    "no record",
