@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
-	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/internal/daemon"
 )
 
@@ -192,11 +192,8 @@ func (p *eventPrinter) print(e *api.Event) error {
 // describeEvent is an event on one line.
 func describeEvent(e *api.Event, zone *time.Location) string {
 	var out strings.Builder
-	name := e.ScopeName
-	if name == "" {
-		name = short(e.Scope)
-	}
-	fmt.Fprintf(&out, "%s  %s  %s  ", time.UnixMilli(e.TimeUnixMs).In(zone).Format(time.DateTime), clean(name), happened(e))
+	name := console.ScopeTitle(e.Scope, e.ScopeName)
+	fmt.Fprintf(&out, "%s  %s  %s  ", time.UnixMilli(e.TimeUnixMs).In(zone).Format(time.DateTime), clean(name), console.Happened(e))
 	if e.Unrecorded > 0 {
 		fmt.Fprintf(&out, "%s %d times (too many at once: on what, is lost)", e.Operation, e.Unrecorded)
 	} else {
@@ -231,45 +228,4 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 		fmt.Fprintf(&out, " [%d earlier events were lost]", e.Lost)
 	}
 	return out.String()
-}
-
-// happened is what became of an operation, or of a request.
-func happened(e *api.Event) string {
-	switch feedback.Outcome(e.Outcome) {
-	case "":
-		return pastTense(e.Effect)
-	case feedback.Opened:
-		return "asks for"
-	case feedback.StillOpen:
-		return "still asks for"
-	case feedback.Held:
-		return "is stopped, and asks for"
-	case feedback.TimedOut:
-		return "timed out:"
-	case feedback.Unasked:
-		return "blocked, and could not ask for"
-	case feedback.Denied:
-		return "blocked, as it was denied:"
-	case feedback.Used:
-		return "went on, as it was approved:"
-	case feedback.Grant:
-		return "approved:"
-	case feedback.Denial:
-		return "denied:"
-	case feedback.Withdrawn:
-		return "withdrawn:"
-	}
-	return clean(e.Outcome) + ":"
-}
-
-func pastTense(effect string) string {
-	switch effect {
-	case "block":
-		return "blocked"
-	case "kill":
-		return "killed"
-	case "notify":
-		return "noticed"
-	}
-	return clean(effect)
 }

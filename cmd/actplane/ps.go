@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
 )
 
@@ -162,18 +163,6 @@ func writeClauses(w io.Writer, scopes []scopeLine) error {
 	return table.Flush()
 }
 
-func (s *scopeLine) title() string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return short(s.ID)
-}
+func (s *scopeLine) title() string { return console.ScopeTitle(s.ID, s.Name) }
 
-// short is how Docker shows an id.
-func short(id string) string {
-	const length = 12
-	if len(id) == 64 {
-		return id[:length]
-	}
-	return id
-}
+func short(id string) string { return console.Short(id) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/daemon"
 )
@@ -210,91 +211,10 @@ func instant(ms int64) *time.Time {
 // the policy's own stand outside of quotes.
 func describeRequest(r *api.Request, now time.Time, zone *time.Location) string {
 	var out strings.Builder
-	name := r.ScopeName
-	if name == "" {
-		name = short(r.Scope)
-	}
-	fmt.Fprintf(&out, "%s  %s  %s\n", clean(r.Id), word(name), requestState(r, now, zone))
-	field := func(key, format string, args ...any) {
-		fmt.Fprintf(&out, "  %-9s %s\n", key, fmt.Sprintf(format, args...))
-	}
-	field("wants to", "%s %s", clean(r.Operation), word(string(r.Object)))
-	switch {
-	case r.Mapped:
-		field("argv", "not known: the code is loaded by another program, which gives it arguments")
-	case r.Operation == "exec":
-		more := ""
-		if r.ArgsCut {
-			more = " … and more that is not shown here; it is granted with the rest"
-		}
-		field("argv", "%s%s", words(texts(r.Args)), more)
-	}
-	field("who", "%s[%d], uid %d", word(string(r.Comm)), r.Pid, r.Uid)
-	if len(r.Labels) > 0 {
-		field("carries", "%s", clean(strings.Join(r.Labels, ", ")))
-	}
-	rule := "a default"
-	if r.Rule != "" {
-		rule = "rule " + clean(r.Rule)
-	}
-	field("asked by", "%s (%s)", rule, clean(r.ClausePos))
-	if r.Because != "" {
-		field("because", "%s", clean(r.Because))
-	}
-	if a := r.Answered; a != nil {
-		field("answer", "%s", describeAnswer(a, zone))
+	name := console.ScopeTitle(r.Scope, r.ScopeName)
+	fmt.Fprintf(&out, "%s  %s  %s\n", clean(r.Id), word(name), console.RequestState(r, now, zone))
+	for _, f := range console.RequestFields(r, zone) {
+		fmt.Fprintf(&out, "  %-9s %s\n", f.Key, f.Text)
 	}
 	return out.String()
-}
-
-func requestState(r *api.Request, now time.Time, zone *time.Location) string {
-	asked := "asked " + ago(now.Sub(time.UnixMilli(r.OpenedUnixMs)))
-	switch {
-	case r.State == "open" && r.Held:
-		return fmt.Sprintf("open, %s; stopped until it is answered, at most until %s", asked,
-			time.UnixMilli(r.UntilUnixMs).In(zone).Format(time.DateTime))
-	case r.State == "open":
-		return fmt.Sprintf("open, %s; was refused, and succeeds when it is tried again after an approval", asked)
-	}
-	return clean(r.State) + ", " + asked
-}
-
-func ago(d time.Duration) string {
-	return max(d, 0).Truncate(time.Second).String() + " ago"
-}
-
-// describeAnswer is who said what for how long.
-func describeAnswer(a *api.Answered, zone *time.Location) string {
-	what := "approved"
-	if a.Denied {
-		what = "denied"
-	}
-	text := what + " " + answerTime(a, zone)
-	if by := a.By; by != nil {
-		who := fmt.Sprintf("uid %d", by.Uid)
-		if by.Name != "" {
-			who = word(by.Name) + " (" + who + ")"
-		}
-		text += " by " + who
-	}
-	text += fmt.Sprintf(", used %d times", a.Used)
-	if a.Used == 1 {
-		text = strings.TrimSuffix(text, "s")
-	}
-	if a.Because != "" {
-		text += ": " + clean(a.Because)
-	}
-	return text
-}
-
-func answerTime(a *api.Answered, zone *time.Location) string {
-	switch {
-	case a.ScopeLifetime:
-		return "as long as the container lives"
-	case a.Count == 1:
-		return "once"
-	case a.Count > 1:
-		return fmt.Sprintf("%d times", a.Count)
-	}
-	return "until " + time.UnixMilli(a.UntilUnixMs).In(zone).Format(time.DateTime)
 }

@@ -27,6 +27,9 @@ var arrows = []arrow{
 	{"compose/...", []string{"compose/...", "policy/...", "internal/..."}},
 	{"feedback/...", []string{"feedback/...", "engine/api", "policy/ir", "internal/..."}},
 
+	// What people on the host see of the engine: clients of its API.
+	{"console/...", []string{"console/...", "engine/api", "feedback", "internal/..."}},
+
 	{"engine/api", nil},
 	{"engine/...", []string{"engine/...", "bpf", "feedback", "policy", "policy/ir", "policy/dfa", "internal/..."}},
 	{"bpf", nil},
