@@ -24,7 +24,7 @@ func limitDiagnostic(layers []check.Layer, diags diag.List, err error) error {
 	}
 	d := largest(layers).New(diag.OverLimit, diag.Span{}, "%v", limit)
 	if strings.Contains(limit.What, "automaton") {
-		d = d.WithHint("use fewer patterns with several wildcards")
+		d = d.WithHint(`use fewer patterns with several wildcards; "**/{a,b}/**" is one, and so are lines of one rule that only differ in their patterns`)
 	}
 	return append(diags, d).Tidy()
 }

@@ -85,17 +85,20 @@ func build(p *ir.Program, split bool, limits bounds) (*Image, error) {
 
 // input is what one entry of the automaton stands for.
 type input struct {
-	kind Start
-	nfa  *nfa
+	kind     Start
+	nfa      *nfa
+	meanings []meaning // of the patterns
 }
 
 // inputs adds every pattern to the automaton of each kind of key that it is for.
 // The entries of Image.Start come first, then Host.
 func (b *builder) inputs() ([]input, error) {
 	var out []input
+	meanings := b.meanings()
 	for kind := range Host + 1 {
-		out = append(out, input{kind: kind, nfa: newNFA()})
+		out = append(out, input{kind: kind, nfa: newNFA(), meanings: meanings})
 	}
+	out[Token].meanings = apart(len(b.tokens))
 	for _, in := range out {
 		in.nfa.state()
 	}

@@ -92,19 +92,68 @@ func canonicalGlob(glob string, mode pattern.Mode) string {
 	return glob
 }
 
+func patternsOf(kind ir.Kind, globs []string) (out []ir.Pattern) {
+	for _, g := range globs {
+		out = append(out, ir.Pattern{Kind: kind, Text: g})
+	}
+	return out
+}
+
+// TestAbsorb: of clauses of one rule that decide the same, the first that matches is the
+// first of a key's row, also where the automaton passes over the others.
+func TestAbsorb(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 0))
+	passed := 0
+	for range 2000 {
+		var globs []string
+		for range 2 + r.IntN(5) {
+			tail := [...]string{"/**", "**", "", "/**"}[r.IntN(4)]
+			if g := canonicalGlob("/**/"+randomGlob(r, 3)+tail, pattern.Path); g != "" && !slices.Contains(globs, g) {
+				globs = append(globs, g)
+			}
+		}
+		p := program(ir.Write, patternsOf(ir.File, globs)...)
+		for i := range p.Clauses {
+			p.Clauses[i].If = nil
+		}
+		img, err := Compile(p)
+		if err != nil {
+			continue // too large
+		}
+		for range 40 {
+			key := "/" + randomKey(r, 8)
+			want := -1
+			count := 0
+			for i, g := range globs {
+				if model.Match(g, key, pattern.Path) {
+					if count++; want < 0 {
+						want = i
+					}
+				}
+			}
+			got := matching(img, ir.Write, key)
+			if len(got) == 0 && want >= 0 || len(got) > 0 && got[0] != want {
+				t.Fatalf("globs %q, key %q: clauses %v and not %d", globs, key, got, want)
+			}
+			if len(got) < count {
+				passed++
+			}
+		}
+	}
+	if passed < 1000 {
+		t.Errorf("a clause was passed over %d times only", passed)
+	}
+}
+
 // compareWith returns a function that compares for one key, and tells how many
 // of the globs match; nil when the globs are too much for an automaton.
 func compareWith(t *testing.T, mode pattern.Mode, globs []string) func(key string) int {
 	p := program(ir.Write)
 	switch mode {
 	case pattern.Path:
-		for _, g := range globs {
-			p.Clauses = append(p.Clauses, program(ir.Write, ir.Pattern{Text: g}).Clauses...)
-		}
+		p = program(ir.Write, patternsOf(ir.File, globs)...)
 	case pattern.Name:
-		for _, g := range globs {
-			p.Clauses = append(p.Clauses, program(ir.Exec, ir.Pattern{Kind: ir.ExecProgram, Text: g}).Clauses...)
-		}
+		p = program(ir.Exec, patternsOf(ir.ExecProgram, globs)...)
 	case pattern.Token:
 		for _, g := range globs {
 			c := program(ir.Exec, ir.Pattern{Kind: ir.ExecProgram, Any: true}).Clauses[0]

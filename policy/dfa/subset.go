@@ -116,6 +116,7 @@ type construction struct {
 	scratch []int32
 	key     []byte
 
+	absorb  *absorption
 	special []bool // by class: see targets
 	narrow  [][]int32
 	wide    []spanEdge
@@ -145,6 +146,7 @@ func newConstruction(in input, out *raw, rowOf rowFunc, steps *int) *constructio
 		rows:    map[string]int32{},
 		mark:    make([]int32, len(n.states)),
 		first:   int32(len(out.row)),
+		absorb:  newAbsorption(n, in.meanings),
 	}
 	c.classOf, c.count = classes(n.ranges)
 	spans := map[pattern.Range]*span{}
@@ -274,6 +276,7 @@ func (c *construction) state(set []int32) (int32, error) {
 		return 0, &LimitError{What: "steps to build its automaton", Figure: c.limits.steps, Limit: maxSteps, More: true, automaton: true}
 	}
 	slices.Sort(members)
+	members = c.absorb.of(members)
 	key := c.encode(members)
 	if s, ok := c.sets[string(key)]; ok {
 		return s, nil
@@ -298,6 +301,9 @@ func (c *construction) row(members []int32) (int32, error) {
 	accept := c.accept[:0]
 	for _, m := range members {
 		accept = append(accept, c.nfa.states[m].accept...)
+		if id := c.absorb.always[m]; id >= 0 {
+			accept = append(accept, id)
+		}
 	}
 	if len(accept) == 0 {
 		return NoRow, nil
