@@ -65,8 +65,9 @@ lint-go:
 test: ## everything native, and one kernel in the VM on both tiers (KERNEL=6.12)
 	integration/vm/test $(KERNEL)
 
-test-all: ## everything native with the race detector, and every kernel
-	RACE=1 WHOLE=1 integration/vm/test 6.1 6.12 new 5.10
+test-all: ## everything native with the race detector and other random cases, and every kernel
+	@export ACTPLANE_TEST_SEED=$${ACTPLANE_TEST_SEED:-$$(od -An -N6 -tu8 /dev/urandom | tr -d ' ')}; \
+		echo "ACTPLANE_TEST_SEED=$$ACTPLANE_TEST_SEED"; RACE=1 WHOLE=1 integration/vm/test 6.1 6.12 new 5.10
 
 conformance: build ## act out the cases of CASES=FILE in containers [KERNEL=6.12 LSM=bpf|nobpf]
 	@test -n "$(CASES)" || { echo 'usage: make conformance CASES=FILE [KERNEL=6.12] [LSM=bpf|nobpf]'; exit 2; }

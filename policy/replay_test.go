@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/actplane/actplane/internal/randomcase"
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/explain"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/model"
@@ -33,9 +34,7 @@ func sensible(p *ir.Program, s *randomcase.Case) (out []model.Step) {
 // TestReplayItself: what was recorded under a policy is decided alike under it, or
 // the answer says on what that depends, or that it cannot be told.
 func TestReplayItself(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	g := &randomcase.Generator{Rand: rand.New(rand.NewPCG(seed, 1))}
+	g := &randomcase.Generator{Rand: rand.New(rand.NewPCG(testenv.Seed(t), 1))}
 	var kinds [replay.Unclear + 1]int
 	for range 1500 {
 		s := g.Case()
@@ -64,7 +63,7 @@ func TestReplayItself(t *testing.T) {
 				return a.Effect == e.Record.Effect || a.Effect == ir.Ask && strings.HasPrefix(e.Record.Clause, "ask") && e.Record.Effect == ir.Block
 			}
 			if o.Kind == replay.Differs || o.Kind == replay.Itself || o.Kind == replay.Depends && !slices.ContainsFunc(o.Answers, same) {
-				t.Fatalf("seed %d: %s\n%+v\n%+v\n%s", seed, e.Event, r, o, s.Document())
+				t.Fatalf("%s\n%+v\n%+v\n%s", e.Event, r, o, s.Document())
 			}
 		}
 	}

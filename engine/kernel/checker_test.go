@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -154,15 +151,6 @@ rule b:
   allow read "/b/**" if S
 `
 
-func seed(t testing.TB) *rand.Rand {
-	n := uint64(time.Now().UnixNano())
-	if text := os.Getenv("ACTPLANE_TEST_SEED"); text != "" {
-		n, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("ACTPLANE_TEST_SEED=%d", n)
-	return rand.New(rand.NewPCG(n, 0))
-}
-
 // The kernel's walk finds the rows that Go's walk finds, whatever the key, also where
 // last names have an entry of their own.
 func TestRowsAsInGo(t *testing.T) {
@@ -172,7 +160,7 @@ func TestRowsAsInGo(t *testing.T) {
 
 func rowsAsInGo(t *testing.T, text string) {
 	c := newChecker(t, text)
-	random := seed(t)
+	random := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	pieces := []string{"/a", "/b", "/x1a.c", "/x2f.h", "/deep", "/.env", "/usr/bin", "/git", "/ok", "t", "\xff", "/", strings.Repeat("/long", 60)}
 	for range 4000 {
 		var key strings.Builder
@@ -219,7 +207,7 @@ func decisionsAsInGo(t *testing.T, text string, rows int) {
 	if err := c.objects.Scopes.Put(uint32(0), bpf.EnforcerScope{Generation: 1}); err != nil {
 		t.Fatal(err)
 	}
-	random := seed(t)
+	random := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	for range 4000 {
 		q := bpf.CheckerQuery{
 			Labels:  random.Uint64N(4),

@@ -16,6 +16,7 @@ package compare
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -97,6 +98,7 @@ type comparison struct {
 	walks     [dfa.Host + 1]*walker
 	complete  bool        // all keys were walked
 	never     []predicate // what holds in no state
+	clearings []clearing
 	work      *budget
 	workspace string // for examples
 
@@ -136,6 +138,7 @@ func within(before, after Policy, search, show int) *Result {
 	c.walk()
 	c.arguments()
 	c.rename()
+	c.findClearings()
 	c.constrain()
 	out := c.search()
 	c.work.left = show
@@ -272,24 +275,32 @@ func kindText(kind dfa.Start) string {
 // operation compares what the policies decide about one operation.
 func (c *comparison) operation(op ir.Op) {
 	before := len(c.findings)
-	switch {
-	case op == ir.Exec:
+	if op == ir.Exec {
 		c.programs()
-	default:
-		for _, kind := range kindsOf(op) {
-			for _, p := range c.walks[kind].places {
-				for _, manner := range manners(op, p.kind) {
-					if c.work.spent() {
-						return
-					}
-					c.ask(&question{op: op, place: p, manner: manner})
-				}
-			}
+	} else {
+		for q := range c.questions(op) {
+			c.ask(q)
 		}
 	}
 	if op < ir.Connect && len(c.findings) == before {
 		unknown := place{rows: [2][]uint16{{dfa.UnknownRow}, {dfa.UnknownRow}}}
 		c.ask(&question{op: op, manner: unresolved, place: unknown})
+	}
+}
+
+// questions are those about an operation on each place, in each manner, until there is no
+// work left.
+func (c *comparison) questions(op ir.Op) iter.Seq[*question] {
+	return func(yield func(*question) bool) {
+		for _, kind := range kindsOf(op) {
+			for _, p := range c.walks[kind].places {
+				for _, manner := range manners(op, p.kind) {
+					if c.work.spent() || !yield(&question{op: op, place: p, manner: manner}) {
+						return
+					}
+				}
+			}
+		}
 	}
 }
 

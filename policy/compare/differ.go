@@ -16,16 +16,9 @@ func (c *comparison) ask(q *question) {
 	if q.op == ir.Unlink && c.asWritten(q) {
 		return
 	}
-	c.askOnce(q)
-	if !q.cleared && q.manner == plainly && q.op != ir.Exec {
-		for side := range c.sides {
-			if c.brought(side, q)&c.clearable(side) != 0 {
-				again := *q
-				again.cleared = true
-				c.askOnce(&again)
-				return
-			}
-		}
+	for _, x := range append([]*question{q}, c.whileCleared(q)...) {
+		c.askOnce(x)
+		c.askWaits(x)
 	}
 }
 
@@ -47,6 +40,28 @@ func (c *comparison) askOnce(q *question) {
 		key += "roundabout"
 	}
 	c.note(q, key, func() []answer { return c.differ(p, !q.plain()) })
+}
+
+// askWaits looks for what is waited for otherwise when a file is opened, which is decided
+// together with what is done to it: how strictly, each of both decides alone.
+func (c *comparison) askWaits(q *question) {
+	if q = q.withOpening(); q == nil {
+		return
+	}
+	if p := c.problem(q); !slices.Equal(p[0].waits(), p[1].waits()) {
+		c.note(q, "waits\n"+p.key(), func() []answer { return c.holds(p) })
+	}
+}
+
+// withOpening is the question about what is done to a file with the opening that comes
+// before it, nil for what needs none.
+func (q *question) withOpening() *question {
+	if q.op != ir.Read && q.op != ir.Write && q.op != ir.Append {
+		return nil
+	}
+	opened := *q
+	opened.opened = true
+	return &opened
 }
 
 // note notes the findings of a question, those that are known of the same problem or else
@@ -85,7 +100,7 @@ func better(q *question, a answer, than *finding) bool {
 		if q.name != nil {
 			out[1] = 1
 		}
-		if q.cleared {
+		if q.cleared != (clearing{}) {
 			out[2] = 1
 		}
 		if q.op == ir.Exec && !q.usual() {
@@ -100,7 +115,9 @@ func better(q *question, a answer, than *finding) bool {
 func (q *question) usual() bool { return strings.HasPrefix(q.object(), "/usr/bin/") }
 
 // plain tells whether an example happens plainly: a program is run by its own name.
-func (q *question) plain() bool { return q.manner == plainly && q.name == nil && !q.cleared }
+func (q *question) plain() bool {
+	return q.manner == plainly && q.name == nil && q.cleared == clearing{}
+}
 
 // statementOf is a clause or default of one policy.
 type statementOf struct{ side, order int }
@@ -333,12 +350,9 @@ func decider(d model.Decision) string {
 
 // query is a question with an answer, as one policy numbers things.
 func (c *comparison) query(side int, q *question, a answer) *model.Query {
-	x := &model.Query{Op: q.op, With: q.company(), Object: q.object(), Mapped: q.manner == mapped, Unresolved: q.manner == unresolved}
+	x := &model.Query{Op: q.op, With: q.company(), Object: q.object(), Mapped: q.manner == mapped, Unresolved: q.manner == unresolved, Cleared: q.cleared[side]}
 	x.Labels, x.Lineage, x.Gates = c.atoms.bits(a.state, side)
 	x.Modified = a.state[c.atoms.modified]
-	if q.cleared {
-		x.Cleared = c.clearable(side)
-	}
 	if q.op == ir.Exec {
 		if q.name != nil {
 			x.Invoked = string(q.name.key)

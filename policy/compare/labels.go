@@ -148,20 +148,12 @@ func (c *comparison) follow(side int, f *flow, atom int, before [][]string) {
 	}
 	for op := range ir.NumOps {
 		seen := map[string]bool{}
-		for _, kind := range kindsOf(op) {
-			for _, p := range c.walks[kind].places {
-				for _, manner := range manners(op, p.kind) {
-					if c.work.spent() {
-						return
-					}
-					q := &question{op: op, place: p, manner: manner}
-					x := c.problem(q).given(atom, holds)
-					if key := x.key(); !x.same() && !seen[key] {
-						seen[key] = true
-						for _, a := range c.differ(x, false) {
-							c.consequence(q, a, before)
-						}
-					}
+		for q := range c.questions(op) {
+			x := c.problem(q).given(atom, holds)
+			if key := x.key(); !x.same() && !seen[key] {
+				seen[key] = true
+				for _, a := range c.differ(x, false) {
+					c.consequence(q, a, before)
 				}
 			}
 		}

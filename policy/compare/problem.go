@@ -60,9 +60,9 @@ type question struct {
 	// bare: what the place is, and not what is decided there. Labels that the event
 	// brings and targets are left open.
 	bare bool
-	// cleared: the process runs a program that clears the labels which some policy
-	// lets be cleared, so that the event does not bring them.
-	cleared bool
+	// cleared are the labels that the program which the process runs clears, so that the
+	// event does not bring them.
+	cleared clearing
 	// opened: what is done to a file, with the opening that comes before it.
 	opened bool
 }
@@ -257,28 +257,12 @@ func (c *comparison) brought(side int, q *question) (labels uint64) {
 			labels |= r.ExecSources
 		}
 	}
-	if q.cleared {
-		labels &^= c.clearable(side)
-	}
-	return labels &^ img.Integrity
+	return labels &^ q.cleared[side] &^ img.Integrity
 }
 
 // brings tells whether an operation gives its subject the object's labels.
 func brings(op ir.Op) bool {
 	return op == ir.Exec || op == ir.Read || op == ir.Connect || op == ir.Send || op == ir.Recv
-}
-
-// clearable are the labels that some program clears under either policy, as one of them
-// numbers them.
-func (c *comparison) clearable(side int) (labels uint64) {
-	for other, s := range c.sides {
-		for _, t := range s.Program.Transforms {
-			if at := c.atoms.list[c.atoms.labels[other][t.Label]].at[side]; !t.Endorse && at >= 0 {
-				labels |= 1 << at
-			}
-		}
-	}
-	return labels
 }
 
 // predicate is what is left of a clause when the event's place is known and the labels
@@ -288,9 +272,6 @@ func (c *comparison) predicate(side int, x *dfa.Clause, q *question, brought, ta
 		return p, false
 	}
 	a := c.atoms
-	if x.Clause >= 0 && q.opened && c.sides[side].Program.Clauses[x.Clause].Op == ir.Open {
-		brought = 0
-	}
 	p = predicate{effect: x.Effect, tokens: -1, order: x.Clause}
 	p.literals = literals(p.literals, a.labels[side], x.All&^brought, true)
 	p.literals = literals(p.literals, a.labels[side], x.None, false)

@@ -183,8 +183,8 @@ func (c *comparison) histories(f *finding) [][][]string {
 			return nil
 		}
 	}
-	if q.cleared {
-		step := c.clears()
+	if q.cleared != (clearing{}) {
+		step := c.clears(q.cleared)
 		if step == nil {
 			return nil
 		}
@@ -240,8 +240,7 @@ next:
 				continue next
 			}
 		}
-		out := steps(&places[i])
-		if c.spares(out, s) {
+		if out := steps(&places[i]); out != nil && c.spares(out, s) {
 			return out
 		}
 	}
@@ -276,11 +275,6 @@ func doing(op ir.Op) func(p *place) [][]string {
 func (c *comparison) hasRun(lineage int, s state) [][]string {
 	has := func(r *dfa.Row, bit int) bool { return r.Lineage>>bit&1 == 1 }
 	return c.seek(s, dfa.Path, c.atoms.list[lineage].at, has, doing(ir.Exec))
-}
-
-// clears returns a step after which the subject runs a program that clears labels.
-func (c *comparison) clears() [][]string {
-	return c.seek(nil, dfa.Path, [2]int{}, func(r *dfa.Row, _ int) bool { return r.Declassify != 0 }, doing(ir.Exec))
 }
 
 // arms returns steps that make a gate fresh.
@@ -413,7 +407,7 @@ func (c *comparison) supposed(f *finding) (out []string) {
 	if len(labels) > 0 {
 		out = slices.Insert(out, 0, "the process carries "+strings.Join(labels, ", "))
 	}
-	if f.question.cleared {
+	if f.question.cleared != (clearing{}) {
 		out = append(out, "it runs a program that declassifies")
 	}
 	return out

@@ -5,12 +5,12 @@ package compare_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/compare"
 	"github.com/actplane/actplane/policy/dfa"
@@ -170,14 +170,8 @@ var wide = func() string {
 // TestRandom compares random policies and acts out random traces under both: whatever
 // is decided otherwise there, the comparison has found something of the kind.
 func TestRandom(t *testing.T) {
-	pairs := 200
-	if n, err := strconv.Atoi(os.Getenv("PAIRS")); err == nil {
-		pairs = n
-	}
-	seed := uint64(1)
-	if n, err := strconv.Atoi(os.Getenv("SEED")); err == nil {
-		seed = uint64(n)
-	}
+	const pairs = 200
+	seed := testenv.Seed(t)
 	differ, apart, supposed, all := 0, 0, 0, 0
 	for i := range pairs {
 		w := writer{rand.New(rand.NewPCG(seed, uint64(i)))}

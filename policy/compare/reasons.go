@@ -34,29 +34,33 @@ func saysOf(d model.Decision) string {
 func toldKey(before, after string) string { return "told\n" + before + "\n" + after }
 
 // reasons looks for what both policies decide alike, and tell the agent otherwise. What
-// happens in a roundabout way is left out, else every other order of rules would differ:
-// a program can be run by any name.
+// happens under another name of a program, or by mapping its code, is left out, else every
+// other order of rules would differ: a program can be run by any name. What happens only
+// while a program runs that clears labels comes last.
 func (c *comparison) reasons() {
 	for op := range ir.NumOps {
-		for _, kind := range kindsOf(op) {
-			for _, p := range c.walks[kind].places {
-				for _, manner := range manners(op, p.kind) {
-					if c.work.spent() {
-						return
-					}
-					if manner == mapped {
-						continue
-					}
-					q := &question{op: op, place: p, manner: manner}
-					if op == ir.Read || op == ir.Write || op == ir.Append {
-						opened := *q
-						opened.opened = true
-						c.reason(&opened)
-					}
-					c.reason(q)
-				}
+		for _, whileCleared := range []bool{false, true} {
+			for q := range c.questions(op) {
+				c.reasonsFor(q, whileCleared)
 			}
 		}
+	}
+}
+
+// reasonsFor looks at an event, alone and with the opening that can come before it.
+func (c *comparison) reasonsFor(q *question, whileCleared bool) {
+	if q.manner == mapped {
+		return
+	}
+	list := []*question{q}
+	if whileCleared {
+		list = c.whileCleared(q)
+	}
+	for _, q := range list {
+		if opened := q.withOpening(); opened != nil {
+			c.reason(opened)
+		}
+		c.reason(q)
 	}
 }
 

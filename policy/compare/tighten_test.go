@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/compare"
 )
 
@@ -60,7 +61,7 @@ func (w writer) asksMore(g gate) gate {
 // TestTightened: what only asks for more of a gate allows nothing that was denied, and is
 // not said to; the reverse denies nothing.
 func TestTightened(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testenv.Seed(t)
 	differ := 0
 	for i := range 300 {
 		w := writer{rand.New(rand.NewPCG(seed, uint64(i)))}
@@ -78,15 +79,15 @@ func TestTightened(t *testing.T) {
 			for _, d := range r.Differences {
 				differ++
 				if d.Direction == wrong {
-					t.Errorf("seed %d, pair %d: %s: %q %q\n%s%s", seed, i, []string{"allowed by more", "denied by less"}[j], d.Trace, d.Supposed, text(g), text(more))
+					t.Errorf("pair %d: %s: %q %q\n%s%s", i, []string{"allowed by more", "denied by less"}[j], d.Trace, d.Supposed, text(g), text(more))
 				}
 			}
 			if len(r.Missed) > 0 {
-				t.Errorf("seed %d, pair %d: %q", seed, i, r.Missed)
+				t.Errorf("pair %d: %q", i, r.Missed)
 			}
 		}
 	}
 	if differ < 300 {
-		t.Errorf("seed %d: only %d differences of 600 comparisons", seed, differ)
+		t.Errorf("only %d differences of 600 comparisons", differ)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/compare"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/model"
@@ -33,7 +34,7 @@ func (w writer) retold(lines []string) []string {
 // TestTold compares policies that decide the same, and acts out traces under both: where
 // the agent is told otherwise the comparison has said so, and it says nothing else.
 func TestTold(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testenv.Seed(t)
 	told, apart := 0, 0
 	for i := range 300 {
 		w := writer{rand.New(rand.NewPCG(seed, uint64(i)))}
@@ -48,23 +49,23 @@ func TestTold(t *testing.T) {
 			// Of two rules that ask, the first decides for how long is waited.
 			waits := d.Direction == compare.Otherwise && d.Old.Effect == ir.Ask && d.New.Effect == ir.Ask
 			if n++; d.Direction != compare.Told && !waits {
-				t.Errorf("seed %d, pair %d: %d %v: %s, and now %s: %q\n%s%s", seed, i, d.Direction, d.Ops, d.Old, d.New, d.Trace, before, after)
+				t.Errorf("pair %d: %d %v: %s, and now %s: %q\n%s%s", i, d.Direction, d.Ops, d.Old, d.New, d.Trace, before, after)
 			}
 		}
 		if len(r.Labels) > 0 || len(r.Missed) > 0 {
-			t.Errorf("seed %d, pair %d: %v %q", seed, i, r.Labels, r.Missed)
+			t.Errorf("pair %d: %v %q", i, r.Labels, r.Missed)
 		}
 		if n > 0 {
 			told++
 		}
 		if trace := w.hear(old, changed); trace != nil {
 			if apart++; n == 0 {
-				t.Errorf("seed %d, pair %d: not found: %q\n%s%s", seed, i, trace, before, after)
+				t.Errorf("pair %d: not found: %q\n%s%s", i, trace, before, after)
 			}
 		}
 	}
 	if told < 50 || apart < 40 {
-		t.Errorf("seed %d: of 300 pairs %d are told otherwise, and %d in a trace", seed, told, apart)
+		t.Errorf("of 300 pairs %d are told otherwise, and %d in a trace", told, apart)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
 )
@@ -62,9 +63,7 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestRandomPrefixes(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	random := func(n int) []byte {
 		b := make([]byte, n)
 		for i := range b {

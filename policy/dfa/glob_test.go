@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/model"
 	"github.com/actplane/actplane/policy/pattern"
@@ -37,9 +38,7 @@ func randomKey(r *rand.Rand, n int) string {
 // TestAgainstNaive compares the automaton of several patterns with a matcher
 // that tries everything.
 func TestAgainstNaive(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	matched := 0
 	for range 400 {
 		for _, mode := range []pattern.Mode{pattern.Path, pattern.Name, pattern.Token} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
 )
@@ -151,9 +152,7 @@ func matching(img *Image, op ir.Op, key string) []int {
 
 // TestSplit compares the two ways to build an image.
 func TestSplit(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 3))
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 3))
 	pick := func(op ir.Op) ir.Pattern {
 		kind := KindOf(op)
 		if r.IntN(6) == 0 {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/model"
 )
@@ -14,8 +15,7 @@ import (
 // TestImplies: where one gate implies another, no trace makes the one fresh and leaves
 // the other stale. Gates are written out of few words, so that many do.
 func TestImplies(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	after := func() string {
 		return pick(`exec "make"`, `exec "/usr/bin/make"`, `exec "{make,tox}"`, `exec "make" "test"`, `exec any`, `exec "make" "-s" "test"`, `write "/w/out"`, `write "/w/*"`, `unlink "/w/out"`)
@@ -72,7 +72,7 @@ func TestImplies(t *testing.T) {
 				fresh++
 			}
 			if !a.Denied() && b.Denied() {
-				t.Fatalf("seed %d: after %q the first gate is fresh and the second is not:\n%s", seed, words, text)
+				t.Fatalf("after %q the first gate is fresh and the second is not:\n%s", words, text)
 			}
 		}
 	}

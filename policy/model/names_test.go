@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 // plainTree is the tree of names as maps of whole paths, in which each step looks at all
@@ -113,7 +115,7 @@ func relocate[V any](m map[string]V, from, to string) map[string]V {
 
 // TestTreeOfNames compares the tree with one that looks at all names, over random steps.
 func TestTreeOfNames(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testenv.Seed(t)
 	for round := range 300 {
 		r := rand.New(rand.NewPCG(seed, uint64(round)))
 		name := func() (out string) {
@@ -183,18 +185,18 @@ func TestTreeOfNames(t *testing.T) {
 			for range 5 {
 				n := name()
 				if tree.exists(n) != plain.exists(n) || tree.used(n) != plain.used(n) || tree.inFile(n) != plain.inFile(n) || tree.parent(n) != plain.parent(n) || tree.target(n) != plain.links[n] {
-					t.Fatalf("seed %d, round %d: %s\n%s", seed, round, n, strings.Join(log, "\n"))
+					t.Fatalf("round %d: %s\n%s", round, n, strings.Join(log, "\n"))
 				}
 				f, g := tree.find(n), plain.find(n)
 				if f.labels != g.labels || f.modified != g.modified || f.named != g.named || f.linked != g.linked || f.kind != g.kind {
-					t.Fatalf("seed %d, round %d: %s is %+v, and not %+v\n%s", seed, round, n, f, g, strings.Join(log, "\n"))
+					t.Fatalf("round %d: %s is %+v, and not %+v\n%s", round, n, f, g, strings.Join(log, "\n"))
 				}
 				if plain.exists(n) {
 					if same[f] == nil {
 						same[f] = g
 					}
 					if same[f] != g {
-						t.Fatalf("seed %d, round %d: %s is another file\n%s", seed, round, n, strings.Join(log, "\n"))
+						t.Fatalf("round %d: %s is another file\n%s", round, n, strings.Join(log, "\n"))
 					}
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/actplane/actplane/internal/testenv"
 	"github.com/actplane/actplane/policy/ir"
 	"github.com/actplane/actplane/policy/pattern"
 )
@@ -66,9 +67,7 @@ func TestMovedApartWithTargets(t *testing.T) {
 
 // TestSame: what is called the same is so for names of all kinds.
 func TestSame(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	text := func(parts []string, most int) (out string) {
 		for range 1 + r.IntN(most) {
 			out += parts[r.IntN(len(parts))]

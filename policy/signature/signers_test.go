@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 func TestParseSigners(t *testing.T) {
@@ -126,8 +128,7 @@ func TestFind(t *testing.T) {
 
 // TestMatchPattern compares with a matcher that tries everything.
 func TestMatchPattern(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	word := func(letters string) string {
 		var b strings.Builder
 		for range random.IntN(8) {
@@ -143,11 +144,11 @@ func TestMatchPattern(t *testing.T) {
 			matches++
 		}
 		if got := matchPattern(pattern, text); got != want {
-			t.Fatalf("seed %d: %q on %q: %v", seed, pattern, text, got)
+			t.Fatalf("%q on %q: %v", pattern, text, got)
 		}
 	}
 	if matches < 1000 {
-		t.Errorf("seed %d: only %d match", seed, matches)
+		t.Errorf("only %d match", matches)
 	}
 	began := time.Now()
 	if matchPattern(strings.Repeat("*a", 500)+"b", strings.Repeat("a", 10_000)) || time.Since(began) > time.Second {
