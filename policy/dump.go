@@ -59,7 +59,7 @@ func (d *dumper) program() {
 		}
 	}
 	for i, l := range g.Labels {
-		d.line("label %d %s layer %d%s", i, l.Name, l.Layer, when(l.Integrity, " integrity"))
+		d.line("label %d %s layer %d%s", i, l.Name, l.Layer, when(l.Integrity, " integrity")+when(l.Confines, " confines"))
 	}
 	for _, s := range g.Sources {
 		d.line("source %s = %s %s", d.label(s.Label), s.Pattern.Kind, patternText(s.Pattern))

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestDiagnostics compiles the documents of each archive in testdata/diag and
 // compares what is said about them. Files named host*, operator* and * are of
-// these layers. An archive whose comment says enforce is compiled to be enforced.
+// these layers; one named added* is added to the policy of the others. An archive whose comment says enforce is compiled to be enforced.
 // One whose comment says unquote has \xff, \0, \t and \r
 // in place of these bytes.
 func TestDiagnostics(t *testing.T) {
@@ -67,6 +67,7 @@ func diagnose(t *testing.T, archive *txtar.Archive, covered map[diag.Code]bool) 
 		unquote = strings.NewReplacer(`\xff`, "\xff", `\0`, "\x00", `\t`, "\t", `\r`, "\r")
 	}
 	var docs []Document
+	var added *Addition
 	opts := Options{Enforce: strings.Contains(string(archive.Comment), "enforce")}
 	for _, f := range archive.Files[:len(archive.Files)-1] {
 		d := Document{Name: f.Name, Text: []byte(unquote.Replace(string(f.Data))), Layer: Container}
@@ -75,6 +76,9 @@ func diagnose(t *testing.T, archive *txtar.Archive, covered map[diag.Code]bool) 
 			d.Layer = Host
 		case strings.HasPrefix(f.Name, "operator"):
 			d.Layer = Operator
+		case strings.HasPrefix(f.Name, "added"):
+			added = &Addition{Name: f.Name, Text: d.Text, Confine: strings.Contains(f.Name, "confined")}
+			continue
 		}
 		if strings.Contains(string(archive.Comment), "too large") {
 			d.Text = append(d.Text, bytes.Repeat([]byte("#"), MaxFileSize)...)
@@ -82,6 +86,9 @@ func diagnose(t *testing.T, archive *txtar.Archive, covered map[diag.Code]bool) 
 		docs = append(docs, d)
 	}
 	p, err := Compile(docs, opts)
+	if added != nil && err == nil {
+		p, err = Extend(p.Program, *added)
+	}
 	var list diag.List
 	switch {
 	case errors.As(err, &list):

@@ -10,8 +10,6 @@ package policy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
@@ -154,9 +152,8 @@ func foldedComments(text *diag.Text, tree *syntax.File) diag.List {
 }
 
 func layerOf(d Document, f *file, opts Options, parts []check.Part) check.Layer {
-	sum := sha256.Sum256(d.Text)
 	l := check.Layer{
-		Name: d.Name, SHA256: hex.EncodeToString(sum[:]), Domain: f.domain,
+		Name: d.Name, SHA256: Sum(d.Text), Domain: f.domain,
 		File: f.text, Parts: parts, Workspace: f.workspace,
 		Protects: f.protects, Feedback: f.feedback, Limits: f.limits,
 		Broken: f.broken,

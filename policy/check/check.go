@@ -58,21 +58,37 @@ type Feedback struct {
 // the list has no errors. All tells that no other layer will be added: then a label
 // that none of them declares is an error.
 func Check(layers []Layer, all bool) (*ir.Program, diag.List) {
-	c := &checker{
+	c := newChecker(all)
+	for i := range layers {
+		c.add(layers[i])
+	}
+	c.run()
+	c.program.Limits = mergeLimits(layers)
+	return c.program, c.diags
+}
+
+func newChecker(all bool) *checker {
+	return &checker{
 		tokens:   map[string]bool{},
 		all:      all,
 		program:  &ir.Program{},
 		lineages: map[ir.Pattern]int{},
 		gates:    map[string]int{},
 	}
-	for i := range layers {
-		d := &document{Layer: layers[i], index: i, labels: map[string]label{}}
-		c.documents = append(c.documents, d)
-		for _, p := range d.Parts {
-			c.layers = append(c.layers, &layer{document: d, Text: p.Text, Tree: p.Tree})
-		}
-		c.program.Layers = append(c.program.Layers, ir.Layer{Name: d.Name, SHA256: d.SHA256, Domain: d.Domain})
+}
+
+// add takes in the next layer inwards.
+func (c *checker) add(l Layer) {
+	d := &document{Layer: l, index: len(c.documents), labels: map[string]label{}}
+	c.documents = append(c.documents, d)
+	for _, p := range d.Parts {
+		c.layers = append(c.layers, &layer{document: d, Text: p.Text, Tree: p.Tree})
 	}
+	c.program.Layers = append(c.program.Layers, ir.Layer{Name: d.Name, SHA256: d.SHA256, Domain: d.Domain})
+}
+
+// run checks and lowers what was added.
+func (c *checker) run() {
 	for _, check := range []func(*checker){
 		(*checker).empty,
 		(*checker).duplicateRules,
@@ -90,12 +106,11 @@ func Check(layers []Layer, all bool) (*ir.Program, diag.List) {
 	} {
 		check(c)
 	}
-	c.program.Limits = mergeLimits(layers)
-	return c.program, c.diags
 }
 
 type checker struct {
 	all       bool
+	base      int // clauses of the program that is extended
 	documents []*document
 	layers    []*layer // the texts of all documents
 	program   *ir.Program
@@ -207,7 +222,7 @@ func (c *checker) repeatedClauses() {
 	seen := map[key]place{}
 	for i, clause := range c.program.Clauses {
 		at := c.clauseAt[i]
-		if at.broken {
+		if i < c.base || at.broken {
 			continue
 		}
 		k := key{clause.Rule, clause.Text}

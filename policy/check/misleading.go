@@ -109,7 +109,7 @@ func (c *checker) halfNetworks() {
 		if strings.HasPrefix(clause.Pattern.Text, "[::/0]") {
 			family, other, pattern = "IPv6", "0.0.0.0/0", strings.Replace(clause.Pattern.Text, "[::/0]", "0.0.0.0/0", 1)
 		}
-		if clause.Pattern.Kind != ir.Endpoint || !strings.HasPrefix(pattern, other) || there[key{clause.Rule, clause.Op, pattern}] {
+		if clause.Pattern.Kind != ir.Endpoint || !strings.HasPrefix(pattern, other) || i < c.base || there[key{clause.Rule, clause.Op, pattern}] {
 			continue
 		}
 		at := c.clauseAt[i]

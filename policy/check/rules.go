@@ -216,7 +216,7 @@ func (c *checker) gate(l *layer, cond *syntax.Cond) (int, bool) {
 		c.warnFolderGate(l, g.After, s, e)
 		g.Since = append(g.Since, e)
 	}
-	key := fmt.Sprintf("%#v %d %#v", g.After, g.Exit, g.Since)
+	key := gateKey(g)
 	i, ok := c.gates[key]
 	if !ok {
 		i = len(c.program.Gates)
@@ -226,6 +226,9 @@ func (c *checker) gate(l *layer, cond *syntax.Cond) (int, bool) {
 	}
 	return i, true
 }
+
+// gateKey is the same for gates that are equal.
+func gateKey(g ir.Gate) string { return fmt.Sprintf("%#v %d %#v", g.After, g.Exit, g.Since) }
 
 func (c *checker) exits(l *layer, cond *syntax.Cond, g *ir.Gate) bool {
 	if g.After.Op != ir.Exec {

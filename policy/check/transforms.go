@@ -135,7 +135,7 @@ func (c *checker) feedback() {
 func (c *checker) allowsNothing() {
 	for i := range c.program.Clauses {
 		clause := &c.program.Clauses[i]
-		if clause.Effect != ir.Allow || c.lifts(i) {
+		if i < c.base || clause.Effect != ir.Allow || c.lifts(i) {
 			continue
 		}
 		at := c.clauseAt[i]

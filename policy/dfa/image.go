@@ -105,6 +105,9 @@ type Image struct {
 	// Integrity is the set of labels that are endorsed: no flow carries them, and
 	// gaining another label by a flow clears them.
 	Integrity uint64
+	// Confines is the set of labels that the engine alone gives: no flow carries them
+	// either, and nothing clears them. They are not among Labels.
+	Confines uint64
 	// Idle lists clauses of the program that no object can match.
 	Idle []int
 }
@@ -165,6 +168,9 @@ type Clause struct {
 	// for an exec, of any key for an endpoint. Where a key decides alone, targets
 	// are resolved at compile time.
 	Target int
+	// Added: it was added to a policy in force, so that descriptors may have been opened
+	// before it held.
+	Added bool
 	// UnlessModified: excused if the file's contents were written inside the scope;
 	// UnlessUnmodified: if they were not.
 	UnlessModified, UnlessUnmodified bool
@@ -186,6 +192,7 @@ type Default struct {
 type Protect struct {
 	Protect   int    // index in Program.Protects
 	All, None uint64 // as in Clause
+	Added     bool   // as in Clause
 }
 
 // GateRef says what an event does to a gate.

@@ -93,6 +93,9 @@ func (b *builder) transforms() {
 		if l.Integrity {
 			b.img.Integrity |= 1 << i
 		}
+		if l.Confines {
+			b.img.Confines |= 1 << i
+		}
 	}
 	for _, t := range b.p.Transforms {
 		u := b.use(t.Pattern)
@@ -140,6 +143,11 @@ func (b *builder) defaults() {
 	slices.SortStableFunc(b.img.Defaults, func(x, y Default) int { return int(y.Effect) - int(x.Effect) })
 }
 
+// added tells whether a layer was added to a policy in force.
+func (b *builder) added(layer int) bool {
+	return layer >= 0 && layer < len(b.p.Layers) && b.p.Layers[layer].Added
+}
+
 // protects makes the image's protected patterns, one per term.
 func (b *builder) protects() error {
 	for i, e := range b.p.Protects {
@@ -147,8 +155,8 @@ func (b *builder) protects() error {
 		b.needs(ir.Write, ir.Append, ir.Unlink)
 		for _, t := range terms(e.If) {
 			u.protects = append(u.protects, len(b.img.Protects))
-			b.img.Protects = append(b.img.Protects, Protect{Protect: i, All: t.All, None: t.None})
-			b.img.Labels |= t.All | t.None
+			b.img.Protects = append(b.img.Protects, Protect{Protect: i, All: t.All, None: t.None, Added: b.added(e.Layer)})
+			b.img.Labels |= (t.All | t.None) &^ b.img.Confines
 		}
 	}
 	if n := len(b.img.Protects); n > ir.MaxClauses {
@@ -183,7 +191,7 @@ func (b *builder) clauses() error {
 		clause := b.clause(i, c, bits)
 		for _, t := range terms(c.If) {
 			clause.All, clause.None = t.All, t.None
-			b.img.Labels |= t.All | t.None
+			b.img.Labels |= (t.All | t.None) &^ b.img.Confines
 			b.img.Clauses = append(b.img.Clauses, clause)
 		}
 	}
@@ -201,6 +209,7 @@ func (b *builder) clause(i int, c *ir.Clause, bits map[string]int) Clause {
 	out := Clause{
 		Clause: i, Rule: c.Rule, Op: c.Op, Effect: c.Effect, Hold: c.Hold, Any: c.Pattern.Any, Arg: b.args.position(c.Args),
 		UnlessGates: c.Unless.Gates, UnlessModified: c.Unless.Modified, UnlessUnmodified: c.Unless.NotModified, Target: -1,
+		Added: b.added(b.p.LayerOf(i)),
 	}
 	for _, l := range c.Unless.Lineages {
 		out.UnlessLineage |= 1 << l

@@ -35,6 +35,9 @@ func validate(p *ir.Program) error {
 		if s.Label < 0 || s.Label >= len(p.Labels) {
 			return fmt.Errorf("source %d: label %d does not exist", i, s.Label)
 		}
+		if p.Labels[s.Label].Confines {
+			return fmt.Errorf("source %d: label %d is the engine's to give", i, s.Label)
+		}
 		if err := validPattern(s.Pattern, s.Pattern.Kind); err != nil {
 			return fmt.Errorf("source %d: %w", i, err)
 		}
@@ -196,6 +199,9 @@ func validRest(p *ir.Program) error {
 	for i, t := range p.Transforms {
 		if t.Label < 0 || t.Label >= len(p.Labels) {
 			return fmt.Errorf("transform %d: label %d does not exist", i, t.Label)
+		}
+		if p.Labels[t.Label].Confines {
+			return fmt.Errorf("transform %d: label %d is the engine's to give", i, t.Label)
 		}
 		if t.Endorse && !p.Labels[t.Label].Integrity {
 			return fmt.Errorf("transform %d: label %d is endorsed and no integrity label", i, t.Label)

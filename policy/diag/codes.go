@@ -92,6 +92,7 @@ const (
 const (
 	OverLimit    Code = "P401"
 	NotSupported Code = "P501"
+	NotAtRunTime Code = "P502"
 )
 
 // Codes returns all codes with one line about each, in order.
@@ -168,6 +169,7 @@ func Codes() []struct {
 		{FolderGate, "a gate that its own program makes stale"},
 		{OverLimit, "more than the engine holds"},
 		{NotSupported, "not supported by this version"},
+		{NotAtRunTime, "what rules that are added to a running container cannot say"},
 	}
 }
 

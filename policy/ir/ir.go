@@ -105,6 +105,8 @@ type Layer struct {
 	SHA256 string // of the text, hex
 	// Domain is the document's domain that holds, "" without domains.
 	Domain string `json:",omitempty"`
+	// Added: it came while the policy was in force.
+	Added bool `json:",omitempty"`
 }
 
 // Label is a declared label. It belongs to the layer that declares it: inner
@@ -116,6 +118,9 @@ type Label struct {
 	// exec keep it, and its holder loses it with the first ordinary label that a
 	// flow brings.
 	Integrity bool `json:",omitempty"`
+	// Confines: the engine alone gives it, to a process for which rules were added. Forks
+	// and execs keep it, no flow carries it, and nothing takes it away.
+	Confines bool `json:",omitempty"`
 }
 
 // Pattern is a validated pattern in canonical text.

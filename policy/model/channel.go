@@ -109,7 +109,7 @@ func (s *Scope) gain(p *Process, labels uint64) {
 	if p.setup {
 		return
 	}
-	labels &^= p.image.cleared | s.integrity
+	labels &^= p.image.cleared | s.integrity | s.confines
 	if labels&^p.Labels != 0 {
 		p.Labels &^= s.integrity
 	}
@@ -142,7 +142,7 @@ func (s *Scope) touch(p *Process) {
 }
 
 // carried are the labels that a process gives to files and channels.
-func (s *Scope) carried(p *Process) uint64 { return p.Labels &^ s.integrity }
+func (s *Scope) carried(p *Process) uint64 { return p.Labels &^ (s.integrity | s.confines) }
 
 // settle lets labels move through shared memory until nothing changes: what one
 // process of it gains, the memory and all others that share it gain.
@@ -192,8 +192,11 @@ func (s *Scope) share(p *Process, name string) error {
 // written to is not the program that ran any more.
 func (s *Scope) debug(p *Process, op string, q *Process) *operation {
 	o := &operation{subject: p}
-	if q.setup {
+	switch {
+	case q.setup:
 		o.refused = "nothing traces or opens the memory of " + q.Name + ", which is in setup"
+	case p.Labels&s.confines&^q.Labels != 0: // it would act by the hands of the other
+		o.refused = "rules that were added for " + p.Name + " do not hold for " + q.Name
 	}
 	o.flow = func() {
 		switch op {

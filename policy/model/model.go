@@ -23,6 +23,7 @@ import (
 type Scope struct {
 	program   *ir.Program
 	integrity uint64        // labels that some endorse sets
+	confines  uint64        // labels that the engine gives
 	now       time.Duration // since the scope began
 	processes map[string]*Process
 	files     *tree
@@ -105,6 +106,9 @@ func New(p *ir.Program) *Scope {
 	for i, l := range p.Labels {
 		if l.Integrity {
 			s.integrity |= 1 << i
+		}
+		if l.Confines {
+			s.confines |= 1 << i
 		}
 	}
 	return s
@@ -205,7 +209,7 @@ func (s *Scope) Lose() {
 // ordinary are all labels but those of integrity: "approximation and saturation
 // add all ordinary labels and remove integrity labels".
 func (s *Scope) ordinary() uint64 {
-	return (1<<len(s.program.Labels) - 1) &^ s.integrity
+	return (1<<len(s.program.Labels) - 1) &^ (s.integrity | s.confines)
 }
 
 // Fresh tells whether an `after` condition holds, by its index in the program. "A live
