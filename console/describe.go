@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/plain"
+)
+
+// Operation is an operation on one line, for a list: argv[0] is left out, and stands in
+// the fields.
+func Operation(operation, object string, args []string) string {
+	text := plain.Text(operation) + " " + plain.Word(object)
+	if len(args) > 1 {
+		text += " " + plain.Words(args[1:])
+	}
+	return text
+}
+
+// RequestOperation is what a request is about, on one line.
+func RequestOperation(r *api.Request) string {
+	return Operation(r.Operation, string(r.Object), texts(r.Args))
+}
+
+// EventOperation is what an event is about, on one line.
+func EventOperation(e *api.Event) string {
+	if e.Unrecorded > 0 {
+		return fmt.Sprintf("%s %d times", plain.Text(e.Operation), e.Unrecorded)
+	}
+	return Operation(e.Operation, e.Object, e.Args)
+}
+
+// RuleTitle is a rule's name.
+func RuleTitle(rule string) string {
+	if rule == "" {
+		return "(no rule)"
+	}
+	return plain.Text(rule)
+}
+
+// RowFields tell all of a row that its line does not.
+func RowFields(row *Row, zone *time.Location) []Field {
+	e := row.Event
+	var fields []Field
+	add := func(key, format string, args ...any) {
+		fields = append(fields, Field{key, fmt.Sprintf(format, args...)})
+	}
+	at := time.UnixMilli(e.TimeUnixMs).In(zone).Format(time.DateTime)
+	if row.Count > 1 {
+		at = fmt.Sprintf("%d times, first at %s, last at %s", row.Count, row.First.In(zone).Format(time.DateTime), at)
+	}
+	add("when", "%s", at)
+	add("what", "%s %s", Happened(e), strings.TrimSpace(plain.Text(e.Operation)+" "+objectOf(e)))
+	if len(e.Args) > 0 {
+		more := ""
+		if e.ArgsCut {
+			more = " … and more that is not shown here"
+		}
+		add("argv", "%s%s", plain.Words(e.Args), more)
+	}
+	if e.Unrecorded == 0 {
+		add("who", "%s[%d]", plain.Word(e.Comm), e.Pid)
+	}
+	if len(e.Labels) > 0 {
+		add("carries", "%s", plain.Text(strings.Join(e.Labels, ", ")))
+	}
+	if e.Clause != "" {
+		add("clause", "%s (%s)", plain.Text(e.Clause), plain.Text(e.ClausePos))
+	}
+	if e.Rule != "" {
+		add("rule", "%s", plain.Text(e.Rule))
+	}
+	if len(e.Also) > 0 {
+		more := ""
+		if e.AlsoCut {
+			more = " and others"
+		}
+		add("also", "%s%s", plain.Text(strings.Join(e.Also, ", ")), more)
+	}
+	if e.Because != "" {
+		add("because", "%s", plain.Text(e.Because))
+	}
+	if e.Request != "" {
+		by := ""
+		if e.By != "" {
+			by = ", answered by " + plain.Text(e.By)
+		}
+		add("request", "%s%s", plain.Text(e.Request), by)
+	}
+	if e.Lost > 0 {
+		add("lost", "%d earlier events", e.Lost)
+	}
+	return fields
+}
+
+func objectOf(e *api.Event) string {
+	if e.Unrecorded > 0 {
+		return fmt.Sprintf("%d times (too many at once: on what, is lost)", e.Unrecorded)
+	}
+	return plain.Word(e.Object)
+}
+
+// ScopeFields tell all of a scope that its line does not.
+func ScopeFields(s *api.Scope, now time.Time) []Field {
+	fields := []Field{{"id", plain.Text(s.Id)}}
+	add := func(key, format string, args ...any) {
+		fields = append(fields, Field{key, fmt.Sprintf(format, args...)})
+	}
+	if s.StartedUnixMs != 0 {
+		add("started", "%s", Ago(now.Sub(time.UnixMilli(s.StartedUnixMs))))
+	}
+	add("mode", "%s", plain.Text(s.Mode))
+	add("policy", "%s (%d rules)", plain.Text(strings.Join(s.Layers, ", ")), s.Rules)
+	if s.Lost > 0 {
+		add("lost", "%d records did not fit", s.Lost)
+	}
+	for _, sentence := range append(append([]string{}, s.Degraded...), s.Warnings...) {
+		add("warning", "%s", plain.Text(sentence))
+	}
+	return fields
+}

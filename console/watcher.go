@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/daemon"
+)
+
+const (
+	listInterval  = time.Second
+	retryInterval = time.Second
+	answerTimeout = 10 * time.Second
+)
+
+// View is a picture of the engine at one time. Nothing in it changes any more.
+type View struct {
+	// Problem is why the rest is not up to date, in a sentence; empty if it is.
+	Problem  string
+	Engine   *api.StatusResponse // nil before the first answer
+	Scopes   []*api.Scope        // those that live first, in the engine's order
+	Requests []*api.Request      // what is open first, oldest first; then the others, newest first
+	Rows     []*Row              // newest first, at most maxRows
+	Rules    []*RuleCount        // by scope, the busiest first
+}
+
+// Open is how many requests wait for an answer.
+func (v *View) Open() (n int) {
+	for _, r := range v.Requests {
+		if r.State == requestOpen {
+			n++
+		}
+	}
+	return n
+}
+
+// Request finds a request by its id; nil if there is none.
+func (v *View) Request(id string) *api.Request {
+	for _, r := range v.Requests {
+		if r.Id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// Connect reaches the daemon.
+type Connect func(context.Context) (*daemon.Client, error)
+
+// Watcher keeps a picture of the engine, over restarts of the daemon. Its memory is
+// bounded, whatever containers do.
+type Watcher struct {
+	connect Connect
+
+	mu      sync.Mutex
+	history history        // guarded by mu
+	client  *daemon.Client // guarded by mu; nil while there is none
+	problem string         // guarded by mu
+	status  *api.StatusResponse
+	changed chan struct{} // guarded by mu; closed at the next change
+}
+
+// NewWatcher makes a watcher, which [Watcher.Run] lets watch.
+func NewWatcher(connect Connect) *Watcher {
+	return &Watcher{connect: connect, history: newHistory(), problem: "not connected to the engine yet"}
+}
+
+// Run watches until the context ends.
+func (w *Watcher) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		client, err := w.connect(ctx)
+		if err == nil {
+			err = w.watch(ctx, client)
+			client.Close()
+			w.change(func() { w.client = nil })
+			err = fmt.Errorf("the engine has stopped (%s); waiting for it to come back, what runs stays under policy", daemon.Reason(err))
+		}
+		w.change(func() { w.problem = err.Error() })
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// watch follows one daemon as long as it answers.
+func (w *Watcher) watch(ctx context.Context, client *daemon.Client) error {
+	if err := w.takeRequests(ctx, client); err != nil {
+		return err
+	}
+	if err := w.takeScopes(ctx, client); err != nil {
+		return err
+	}
+	w.change(func() { w.client, w.status, w.problem = client, client.Status, "" })
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.followEvents(ctx, client) })
+	group.Go(func() error { return w.followRequests(ctx, client) })
+	group.Go(func() error {
+		ticker := time.NewTicker(listInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-ticker.C:
+			}
+			if err := w.takeScopes(ctx, client); err != nil {
+				return err
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// takeRequests replaces all requests: those of an earlier daemon may be gone.
+func (w *Watcher) takeRequests(ctx context.Context, client *daemon.Client) error {
+	stream, err := client.Requests(ctx, &api.RequestsRequest{All: true})
+	if err != nil {
+		return err
+	}
+	all := map[string]*api.Request{}
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		all[r.Id] = r
+	}
+	w.change(func() { w.history.requests = all })
+	return nil
+}
+
+func (w *Watcher) takeScopes(ctx context.Context, client *daemon.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	response, err := client.List(ctx, &api.ListRequest{})
+	if err != nil {
+		return err
+	}
+	w.change(func() { w.history.setScopes(response.Scopes) })
+	return nil
+}
+
+func (w *Watcher) followEvents(ctx context.Context, client *daemon.Client) error {
+	stream, err := client.Events(ctx, &api.EventsRequest{Follow: true, History: true})
+	if err != nil {
+		return err
+	}
+	for {
+		e, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		w.change(func() { w.history.addEvent(e) })
+	}
+}
+
+func (w *Watcher) followRequests(ctx context.Context, client *daemon.Client) error {
+	stream, err := client.Requests(ctx, &api.RequestsRequest{Follow: true, All: true})
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		w.change(func() { w.history.setRequest(r) })
+	}
+}
+
+func (w *Watcher) change(edit func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	edit()
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+// Changed returns a channel that is closed when something has changed since the call.
+func (w *Watcher) Changed() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed == nil {
+		w.changed = make(chan struct{})
+	}
+	return w.changed
+}
+
+// View is the picture now.
+func (w *Watcher) View() *View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := w.history.view()
+	v.Problem, v.Engine = w.problem, w.status
+	return v
+}
+
+// Answer answers a request. The error is a sentence for people.
+func (w *Watcher) Answer(ctx context.Context, answer *api.AnswerRequest) (*api.Request, error) {
+	w.mu.Lock()
+	client := w.client
+	w.mu.Unlock()
+	if client == nil {
+		return nil, errors.New("nothing was answered: the engine is not there")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	r, err := client.Answer(ctx, answer)
+	if err != nil {
+		return nil, errors.New(daemon.Reason(err))
+	}
+	w.change(func() { w.history.setRequest(r) })
+	return r, nil
+}
