@@ -393,7 +393,7 @@ struct answer {
 	__u64 used;  /* operations that it let through or refused */
 	__u32 count; /* of a grant: how often it can be used, beside the time */
 	__u8 denied;
-	__u8 timed; /* until means something */
+	__u8 timed; /* it holds for all until then; else until is when the count ends */
 	__u8 pad[2];
 };
 
@@ -497,8 +497,8 @@ struct host {
 	__u32 strays; /* tasks that were moved out of their scope's cgroup */
 	__u64 next_process;
 	__u64 root; /* address of the inode of the host's root directory, which stays in memory */
-	__u32 changes;	 /* renames and freed inodes: invalidates what was remembered of files */
-	__u32 tier;	 /* 1 lsm, 2 fmod_ret */
+	__u32 changes; /* renames, freed inodes, revoked grants: ends what was remembered of files */
+	__u32 tier;    /* 1 lsm, 2 fmod_ret */
 	__u64 secret[2]; /* the key of the sums in struct ask_key */
 };
 
@@ -525,9 +525,10 @@ struct record {
 	__u8 protocol;
 	char comm[16];
 	__u32 uid;
-	__u64 ask[2]; /* the sum of an ask that decided, or of an answer to it */
-	__u8 asked;   /* enum asked */
-	__u8 mapped;  /* of an exec: code that is mapped, without argv */
+	__u64 ask[2];		  /* the sum of an ask that decided, or of an answer to it */
+	struct file_id directory; /* of an ask: the working directory that it is about */
+	__u8 asked;		  /* enum asked */
+	__u8 mapped;		  /* of an exec: code that is mapped, without argv */
 	__u8 pad[1];
 	__u32 matches;		     /* clauses that matched, the deciding one with them */
 	__u16 matching[MAX_MATCHES]; /* the first of them, as they were found */
@@ -558,7 +559,7 @@ _Static_assert(sizeof(struct row) == 312, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 264, "record");
+_Static_assert(sizeof(struct record) == 280, "record");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");
 _Static_assert(sizeof(struct lost_key) == 16, "lost_key");

@@ -16,6 +16,8 @@ static __always_inline bool take_grant(struct answer *answer, u64 now, u8 *count
 {
 	if (answer->timed && (!answer->until || now < answer->until))
 		return true;
+	if (!answer->timed && answer->until && now >= answer->until)
+		return false;
 	for (u32 i = 0; i < 16; i++) {
 		u32 left = *(volatile u32 *)&answer->count;
 

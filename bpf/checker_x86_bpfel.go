@@ -134,6 +134,7 @@ type CheckerOutput struct {
 		Comm       [16]int8
 		Uid        uint32
 		Ask        [2]uint64
+		Directory  CheckerFileId
 		Asked      uint8
 		Mapped     uint8
 		Pad        [1]uint8

@@ -64,7 +64,11 @@ static __always_inline void fill_process(struct record *record)
 static __always_inline void fill_asked(struct record *record, struct act *act)
 {
 	struct thread *thread = act->asked ? thread_state() : NULL;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file_id none = {};
 
+	record->directory = act->asked ? file_id(BPF_CORE_READ(task, fs, pwd.dentry, d_inode))
+				       : none;
 	record->asked = act->asked;
 	record->ask[0] = thread ? thread->ask.deciding[0] : 0;
 	record->ask[1] = thread ? thread->ask.deciding[1] : 0;

@@ -249,6 +249,7 @@ type EnforcerRecord struct {
 	Comm       [16]int8
 	Uid        uint32
 	Ask        [2]uint64
+	Directory  EnforcerFileId
 	Asked      uint8
 	Mapped     uint8
 	Pad        [1]uint8
@@ -547,6 +548,7 @@ const (
 	EnforcerMapTokens                 = "tokens"
 	EnforcerProgChangeAnswer          = "change_answer"
 	EnforcerProgCloseRequest          = "close_request"
+	EnforcerProgEndUses               = "end_uses"
 	EnforcerProgFnIa32SysVmsplice     = "fn___ia32_sys_vmsplice"
 	EnforcerProgFnX64SysVmsplice      = "fn___x64_sys_vmsplice"
 	EnforcerProgFnDoSplice            = "fn_do_splice"
@@ -691,6 +693,7 @@ type EnforcerSpecs struct {
 type EnforcerProgramSpecs struct {
 	ChangeAnswer          *ebpf.ProgramSpec `ebpf:"change_answer"`
 	CloseRequest          *ebpf.ProgramSpec `ebpf:"close_request"`
+	EndUses               *ebpf.ProgramSpec `ebpf:"end_uses"`
 	FnIa32SysVmsplice     *ebpf.ProgramSpec `ebpf:"fn___ia32_sys_vmsplice"`
 	FnX64SysVmsplice      *ebpf.ProgramSpec `ebpf:"fn___x64_sys_vmsplice"`
 	FnDoSplice            *ebpf.ProgramSpec `ebpf:"fn_do_splice"`
@@ -947,6 +950,7 @@ type EnforcerVariables struct {
 type EnforcerPrograms struct {
 	ChangeAnswer          *ebpf.Program `ebpf:"change_answer"`
 	CloseRequest          *ebpf.Program `ebpf:"close_request"`
+	EndUses               *ebpf.Program `ebpf:"end_uses"`
 	FnIa32SysVmsplice     *ebpf.Program `ebpf:"fn___ia32_sys_vmsplice"`
 	FnX64SysVmsplice      *ebpf.Program `ebpf:"fn___x64_sys_vmsplice"`
 	FnDoSplice            *ebpf.Program `ebpf:"fn_do_splice"`
@@ -1039,6 +1043,7 @@ func (p *EnforcerPrograms) Close() error {
 	return _EnforcerClose(
 		p.ChangeAnswer,
 		p.CloseRequest,
+		p.EndUses,
 		p.FnIa32SysVmsplice,
 		p.FnX64SysVmsplice,
 		p.FnDoSplice,

@@ -144,7 +144,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_GRANTED_USES);
 	__type(key, struct granted_use);
-	__type(value, u8);
+	__type(value, struct ask_key); /* whose answer it was */
 } granted_uses SEC(".maps");
 
 /* Processes that share something, by their number, until they end. When a process can't

@@ -215,7 +215,7 @@ static __always_inline void use_grant(struct act *act, struct thread *thread, u6
 	struct granted_use use = {};
 	struct answer *answer;
 	struct lifted *lifted;
-	u8 one = 1;
+	struct ask_key by = { .scope = act->slot, .generation = act->generation };
 
 	BOUND(at, MAX_LIFTED - 1);
 	lifted = &thread->ask.lifted[at];
@@ -226,7 +226,9 @@ static __always_inline void use_grant(struct act *act, struct thread *thread, u6
 		use.sum[0] = lifted->use[0];
 		use.sum[1] = lifted->use[1];
 		use.process = process->id;
-		bpf_map_update_elem(&granted_uses, &use, &one, BPF_ANY);
+		by.sum[0] = lifted->sum[0];
+		by.sum[1] = lifted->sum[1];
+		bpf_map_update_elem(&granted_uses, &use, &by, BPF_ANY);
 	}
 	thread->ask.deciding[0] = lifted->sum[0];
 	thread->ask.deciding[1] = lifted->sum[1];
@@ -316,11 +318,38 @@ int change_answer(struct answer_change *change)
 		known->denied = 0;
 		return 0;
 	}
-	__sync_fetch_and_add(&known->count, change->count);
 	if (change->timed) {
 		known->until = change->until;
 		known->timed = 1;
+	} else if (!known->timed || (known->until && bpf_ktime_get_boot_ns() >= known->until)) {
+		/* The last word on when the count ends. */
+		known->timed = 0;
+		known->until = change->until;
 	}
+	__sync_fetch_and_add(&known->count, change->count);
+	return 0;
+}
+
+static long end_use(void *map, struct granted_use *use, struct ask_key *by, struct ask_key *ended)
+{
+	struct granted_use key = *use;
+
+	if (by->sum[0] == ended->sum[0] && by->sum[1] == ended->sum[1] &&
+	    by->scope == ended->scope && by->generation == ended->generation)
+		bpf_map_delete_elem(&granted_uses, &key);
+	return 0;
+}
+
+/* Run by the daemon: what an answer has opened is not used any more without another. */
+SEC("syscall")
+int end_uses(struct ask_key *key)
+{
+	struct ask_key ended = *key;
+	struct host *host = host_state();
+
+	if (host) /* what was remembered of descriptors */
+		__sync_fetch_and_add(&host->changes, 1);
+	bpf_for_each_map_elem(&granted_uses, end_use, &ended, 0);
 	return 0;
 }
 

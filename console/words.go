@@ -54,6 +54,14 @@ func Happened(e *api.Event) string {
 		return "denied:"
 	case feedback.Withdrawn:
 		return "withdrawn:"
+	case feedback.Warned:
+		return "an approver warns of"
+	case feedback.Revoked:
+		return "taken back:"
+	case feedback.UsedUp:
+		return "used up:"
+	case feedback.Expired:
+		return "expired:"
 	}
 	return plain.Text(e.Outcome) + ":"
 }
@@ -93,6 +101,15 @@ func RequestFields(r *api.Request, zone *time.Location) []Field {
 		add("argv", "%s%s", plain.Words(texts(r.Args)), more)
 	}
 	add("who", "%s[%d], uid %d", plain.Word(string(r.Comm)), r.Pid, r.Uid)
+	if len(r.Cwd) > 0 {
+		add("in", "%s", plain.Word(string(r.Cwd)))
+	}
+	if len(r.Ancestors) > 0 {
+		add("below", "%s", ancestors(r.Ancestors))
+	}
+	if r.Image != "" {
+		add("image", "%s", plain.Word(r.Image))
+	}
 	if len(r.Labels) > 0 {
 		add("carries", "%s", plain.Text(strings.Join(r.Labels, ", ")))
 	}
@@ -104,15 +121,71 @@ func RequestFields(r *api.Request, zone *time.Location) []Field {
 	if r.Because != "" {
 		add("because", "%s", plain.Text(r.Because))
 	}
+	for _, w := range r.Warnings {
+		add("warning", "approver %s: %s", plain.Word(w.Approver), plain.Text(w.Text))
+	}
 	if r.Answered != nil {
 		add("answer", "%s", answerText(r.Answered, zone))
 	}
 	return fields
 }
 
+// ancestors are the processes above one, the nearest first.
+func ancestors(list []*api.Ancestor) string {
+	var names []string
+	for _, a := range list {
+		names = append(names, fmt.Sprintf("%s[%d]", plain.Word(string(a.Comm)), a.Pid))
+	}
+	return strings.Join(names, " < ")
+}
+
+// OperationText is what a request is about on one line.
+func OperationText(r *api.Request) string {
+	text := plain.Text(r.Operation) + " " + plain.Word(string(r.Object))
+	if r.Operation == "exec" && len(r.Args) > 1 {
+		text += " " + plain.Words(texts(r.Args[1:]))
+	}
+	return text
+}
+
+// OperatorText is who answered.
+func OperatorText(by *api.Operator) string {
+	switch {
+	case by == nil:
+		return "?"
+	case by.Via == "approver":
+		return "approver " + plain.Word(by.Name)
+	case by.Name == "":
+		return fmt.Sprintf("uid %d", by.Uid)
+	}
+	return fmt.Sprintf("%s (uid %d)", plain.Word(by.Name), by.Uid)
+}
+
+// GrantLeft is what is left of an answer that holds.
+func GrantLeft(g *api.Grant) string {
+	during := "the container's life"
+	if g.LeftMs > 0 {
+		during = (time.Duration(g.LeftMs) * time.Millisecond).Round(time.Second).String()
+	}
+	if g.Request.GetAnswered().GetCount() == 0 {
+		return during
+	}
+	uses := fmt.Sprintf("%d uses", g.Left)
+	if g.Left == 1 {
+		uses = "1 use"
+	}
+	if g.LeftMs > 0 {
+		uses += " in " + during
+	}
+	return uses
+}
+
 // RequestState is a request's state, and since when and until when it is in it.
 func RequestState(r *api.Request, now time.Time, zone *time.Location) string {
 	asked := "asked " + Ago(now.Sub(time.UnixMilli(r.OpenedUnixMs)))
+	if r.Deciding {
+		asked += ", the approvers are at it"
+	}
 	switch {
 	case r.State == "open" && r.Held:
 		return fmt.Sprintf("open, %s; stopped until it is answered, at most until %s", asked,
@@ -135,16 +208,18 @@ func answerText(a *api.Answered, zone *time.Location) string {
 		what = "denied"
 	}
 	text := what + " " + answerTime(a, zone)
-	if by := a.By; by != nil {
-		who := fmt.Sprintf("uid %d", by.Uid)
-		if by.Name != "" {
-			who = plain.Word(by.Name) + " (" + who + ")"
-		}
-		text += " by " + who
+	if a.By != nil {
+		text += " by " + OperatorText(a.By)
 	}
 	text += fmt.Sprintf(", used %d times", a.Used)
 	if a.Used == 1 {
 		text = strings.TrimSuffix(text, "s")
+	}
+	switch {
+	case a.Over == "revoked":
+		text += ", revoked by " + OperatorText(a.OverBy)
+	case a.Over != "":
+		text += ", now " + plain.Text(a.Over)
 	}
 	if a.Because != "" {
 		text += ": " + plain.Text(a.Because)
@@ -153,15 +228,19 @@ func answerText(a *api.Answered, zone *time.Location) string {
 }
 
 func answerTime(a *api.Answered, zone *time.Location) string {
+	text := ""
 	switch {
 	case a.ScopeLifetime:
 		return "as long as the container lives"
 	case a.Count == 1:
-		return "once"
+		text = "once"
 	case a.Count > 1:
-		return fmt.Sprintf("%d times", a.Count)
+		text = fmt.Sprintf("%d times", a.Count)
 	}
-	return "until " + time.UnixMilli(a.UntilUnixMs).In(zone).Format(time.DateTime)
+	if a.UntilUnixMs == 0 {
+		return text
+	}
+	return strings.TrimSpace(text + " until " + time.UnixMilli(a.UntilUnixMs).In(zone).Format(time.DateTime))
 }
 
 func texts(list [][]byte) []string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -92,6 +93,13 @@ func (s *scope) describeRequest(r request) *api.Request {
 		Operation: r.Item.Operation, Object: []byte(r.Item.Object), ArgsCut: r.Item.ArgsCut, Mapped: r.Mapped,
 		Uid: r.UID, Pid: int64(r.Item.Process.PID), Comm: []byte(r.Item.Process.Comm), Labels: r.Item.Labels,
 		Held: r.Process != 0, OpenedUnixMs: r.Item.Time.UnixMilli(),
+		Deciding: r.State == requestOpen && r.Consulted.busy(), Cwd: []byte(r.Subject.Directory), Image: s.now().Image, Layer: r.Layer,
+	}
+	for _, w := range r.Warnings {
+		out.Warnings = append(out.Warnings, &api.Warning{Approver: w.Approver, Text: w.Text})
+	}
+	for _, a := range r.Subject.Ancestors {
+		out.Ancestors = append(out.Ancestors, &api.Ancestor{Pid: int64(a.PID), Comm: []byte(a.Comm)})
 	}
 	for _, arg := range r.Item.Args {
 		out.Args = append(out.Args, []byte(arg))
@@ -102,10 +110,16 @@ func (s *scope) describeRequest(r request) *api.Request {
 	if a := r.Answer; a != nil {
 		out.Answered = &api.Answered{
 			Denied: a.Denied, Count: a.Count, ScopeLifetime: a.Lifetime, Because: a.Because, TimeUnixMs: a.Time.UnixMilli(), Used: a.Used,
-			By: &api.Operator{Uid: a.By.UID, Name: a.By.Name, Via: a.By.Via},
+			By: a.By.api(), Over: string(a.Over),
 		}
 		if !a.Until.IsZero() {
 			out.Answered.UntilUnixMs = a.Until.UnixMilli()
+		}
+		if a.Over != "" {
+			out.Answered.OverUnixMs = a.OverTime.UnixMilli()
+		}
+		if a.Over == revoked {
+			out.Answered.OverBy = a.OverBy.api()
 		}
 	}
 	return out
@@ -117,18 +131,11 @@ func (e *Engine) answerOf(req *api.AnswerRequest) (*answer, kernel.Answer, error
 		return nil, kernel.Answer{}, status.Errorf(codes.InvalidArgument, format, args...)
 	}
 	a := &answer{Denied: req.Denied, Because: req.Because, Time: e.config.now(), Lifetime: req.ScopeLifetime, Count: req.Count}
-	if by := req.By; by != nil {
-		a.By = operator{UID: by.Uid, Name: by.Name, Via: by.Via}
-	}
+	a.By = operatorOf(req.By)
 	during := time.Duration(req.ForMs) * time.Millisecond
-	ways := 0
-	for _, said := range []bool{req.Count > 0, req.ForMs != 0, req.ScopeLifetime} {
-		if said {
-			ways++
-		}
-	}
+	some := req.Count > 0 || req.ForMs != 0
 	switch {
-	case ways != 1:
+	case some == req.ScopeLifetime:
 		return invalid("an answer is for a number of operations, for a time or for the container's life")
 	case req.Denied && req.Count > 0:
 		return invalid("a denial is for a time or for the container's life")
@@ -145,7 +152,7 @@ func (e *Engine) answerOf(req *api.AnswerRequest) (*answer, kernel.Answer, error
 	return a, kernel.Answer{Denied: a.Denied, Count: a.Count, Timed: a.Count == 0, For: during}, nil
 }
 
-// answer puts an answer into force, and wakes who waits for it.
+// answer takes a client's answer.
 func (e *Engine) answer(req *api.AnswerRequest) (*api.Request, error) {
 	a, said, err := e.answerOf(req)
 	if err != nil {
@@ -156,18 +163,36 @@ func (e *Engine) answer(req *api.AnswerRequest) (*api.Request, error) {
 		return nil, err
 	}
 	defer e.ids.lock(s.id)()
+	if r, err = e.putAnswer(s, r, a, said); err != nil {
+		return nil, err
+	}
+	return s.describeRequest(r), nil
+}
+
+// liveSlot is the slot of a scope whose answers can be changed. Its id is locked.
+func (e *Engine) liveSlot(s *scope, id string) (kernel.Slot, error) {
 	slot := s.now().Slot
 	if e.scope(s.id) != s || slot == nil {
-		return nil, status.Errorf(codes.FailedPrecondition, "request %q is of a container that is gone", req.Id)
+		return kernel.Slot{}, status.Errorf(codes.FailedPrecondition, "request %q is of a container that is gone", id)
 	}
-	if err := e.config.Kernel.SetAnswer(*slot, r.Key, said); err != nil {
-		return nil, status.Errorf(codes.Internal, "request %q: %v", req.Id, err)
+	return *slot, nil
+}
+
+// putAnswer puts an answer into force, and wakes who waits for it. The scope's id is
+// locked.
+func (e *Engine) putAnswer(s *scope, r request, a *answer, said kernel.Answer) (request, error) {
+	slot, err := e.liveSlot(s, r.ID)
+	if err != nil {
+		return r, err
 	}
-	now := e.config.now()
-	err = s.requests.change(now, func() {
+	if err := e.config.Kernel.SetAnswer(slot, r.Key, said); err != nil {
+		return r, status.Errorf(codes.Internal, "request %q: %v", r.ID, err)
+	}
+	id := r.ID
+	err = s.requests.change(e.config.now(), func() {
 		for _, other := range s.requests.all {
 			// One answer is for all who ask the same, unless it is counted.
-			if other.ID != req.Id && (other.Key != r.Key || other.State != requestOpen || a.Count > 0) {
+			if other.ID != id && (other.Key != r.Key || other.State != requestOpen || a.Count > 0) {
 				continue
 			}
 			own := *a
@@ -176,7 +201,7 @@ func (e *Engine) answer(req *api.AnswerRequest) (*api.Request, error) {
 				other.State = requestDenied
 			}
 			e.asks.touch(other)
-			if other.ID == req.Id {
+			if other.ID == id {
 				r = *other
 			}
 		}
@@ -184,12 +209,17 @@ func (e *Engine) answer(req *api.AnswerRequest) (*api.Request, error) {
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("answer will not survive a restart")
 	}
-	if err := e.config.Kernel.CloseRequest(*slot, r.Key, 0); err != nil {
+	if a.Denied {
+		if err := e.endUses(slot, r.Key); err != nil {
+			e.log.WithFields(s.fields()).WithError(err).Warn("end the use of an approval that was taken back")
+		}
+	}
+	if err := e.config.Kernel.CloseRequest(slot, r.Key, 0); err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("close an answered request")
 	}
 	e.tellAnswer(s, r)
 	e.keepAsks()
-	return s.describeRequest(r), nil
+	return r, nil
 }
 
 // findRequest finds a request by its name.
@@ -208,22 +238,32 @@ func (e *Engine) findRequest(id string) (*scope, request, error) {
 func (e *Engine) tellAnswer(s *scope, r request) {
 	item := r.Item
 	item.Time, item.Effect, item.Outcome, item.Request = r.Answer.Time, feedback.Ask, feedback.Grant, r.ID
-	item.By, item.Reason, item.Until = r.Answer.By.String(), r.Answer.Because, r.Answer.Until
+	item.Reason, item.Until, item.Warnings = r.Answer.Because, r.Answer.Until, warningTexts(r.Warnings)
+	r.Answer.By.sign(&item)
 	if r.Answer.Denied {
 		item.Outcome = feedback.Denial
 	}
-	how := "once"
-	switch a := r.Answer; {
-	case a.Lifetime:
-		how = "as long as the container lives"
-	case a.Count == 0:
-		how = "until " + a.Until.UTC().Format(time.RFC3339)
-	case a.Count > 1:
-		how = fmt.Sprintf("%d times", a.Count)
-	}
 	e.log.WithFields(s.fields()).WithField("request", r.ID).WithField("rule", item.Rule).WithField("by", item.By).
-		WithField("for", how).Info("request " + string(r.State))
+		WithField("for", r.Answer.duration()).Info("request " + string(r.State))
 	e.tell(s, item)
+}
+
+// duration is for how long an answer holds, in words.
+func (a *answer) duration() string {
+	if a.Lifetime {
+		return "as long as the container lives"
+	}
+	text := ""
+	switch {
+	case a.Count == 1:
+		text = "once"
+	case a.Count > 1:
+		text = fmt.Sprintf("%d times", a.Count)
+	}
+	if a.Until.IsZero() {
+		return text
+	}
+	return strings.TrimSpace(text + " until " + a.Until.UTC().Format(time.RFC3339))
 }
 
 // tell adds an item of the daemon's own to a scope's record.

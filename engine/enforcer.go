@@ -41,6 +41,9 @@ type enforcer interface {
 	// SetAnswer holds for what is decided from then on.
 	SetAnswer(kernel.Slot, kernel.AskKey, kernel.Answer) error
 	Answers(kernel.Slot) (map[kernel.AskKey]kernel.Answer, error)
+	// DropAnswer ends an answer, and EndUses the use of what was opened with it.
+	DropAnswer(kernel.Slot, kernel.AskKey) error
+	EndUses(kernel.Slot, kernel.AskKey) error
 }
 
 // host is what the engine asks about the machine's processes and cgroups.
@@ -72,4 +75,9 @@ type host interface {
 	Mounts(pid int) ([]byte, error)
 	// Parent is the pid of the process's parent.
 	Parent(pid int) (int, error)
+	// WorkingDirectory is where a process is, as it sees it, and which file that is; its
+	// generation is not known.
+	WorkingDirectory(pid int) (string, kernel.FileID, error)
+	// Comm is the name that a process has given itself.
+	Comm(pid int) (string, error)
 }

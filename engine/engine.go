@@ -84,6 +84,7 @@ type Engine struct {
 	hub     hub
 	asks    asks
 	keeping sync.Mutex // of keepAsks, which one goroutine does at a time
+	ending  endingUses
 	states  *state.Store
 	boot    string          // names the host's boot
 	serving context.Context // ends the feedback servers; set by New
@@ -108,6 +109,7 @@ type Engine struct {
 	unnoted int
 
 	statesSwept time.Time // used by the sweep alone
+	answersKept time.Time // used by keepAnswers alone
 }
 
 // ErrRunning tells that another daemon serves the same run directory.

@@ -40,6 +40,7 @@ type fakeKernel struct {
 	records   chan kernel.Record
 	requests  []kernel.Request
 	answers   map[kernel.Slot]map[kernel.AskKey]kernel.Answer
+	ended     []kernel.AskKey // whose uses were ended
 
 	install, selfTest, remove error // answers
 	entered, held             chan struct{}
@@ -215,6 +216,20 @@ func (k *fakeKernel) Answers(slot kernel.Slot) (map[kernel.AskKey]kernel.Answer,
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.answers[slot]), nil
+}
+
+func (k *fakeKernel) DropAnswer(slot kernel.Slot, key kernel.AskKey) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.answers[slot], key)
+	return nil
+}
+
+func (k *fakeKernel) EndUses(_ kernel.Slot, key kernel.AskKey) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = append(k.ended, key)
+	return nil
 }
 
 func (k *fakeKernel) Problems() []string { return nil }

@@ -29,6 +29,7 @@ func (e *Engine) keepAsksLoop(ctx context.Context) error {
 	for {
 		if e.anyAsks() {
 			e.keepAsks()
+			e.keepAnswers()
 		}
 		select {
 		case <-ctx.Done():
@@ -165,13 +166,18 @@ func (s *scope) knows(r kernel.Request) bool {
 	return s.requests.last(func(x *request) bool { return x.Key == r.Key && x.Process == r.Process }) != nil
 }
 
-// reopen: another operation has used up the grant that this process was to have.
+// reopen: the grant that this process was to have is over: another operation has used it
+// up, its time was short, or it was taken back.
 func (s *scope) reopen(e *Engine, r kernel.Request) {
 	s.requests.mu.Lock()
 	defer s.requests.mu.Unlock()
 	x := s.requests.last(func(x *request) bool { return x.Key == r.Key && x.Process == r.Process })
-	if x != nil && x.State == requestGranted && x.Answer.Count > 0 && x.Answer.Used >= uint64(x.Answer.Count) {
-		x.State = requestOpen
+	if x == nil || x.Answer == nil || x.State != requestGranted && x.State != requestRevoked {
+		return
+	}
+	if a := x.Answer; a.Over != "" || a.Count > 0 && a.Used >= uint64(a.Count) {
+		x.State, x.Answer = requestOpen, nil
+		x.Consulted = e.consult(s, x)
 		e.asks.touch(x)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/internal/cgroup"
 	"github.com/actplane/actplane/internal/proc"
 )
@@ -73,6 +74,34 @@ func (h realHost) Mounts(pid int) ([]byte, error) {
 func (h realHost) Parent(pid int) (int, error) {
 	stat, err := proc.ReadStat(h.procDir(), pid)
 	return stat.Parent, err
+}
+
+// WorkingDirectory implements host. The kernel shows it below the root of its mounts,
+// which for a container is its root. Path and file are of one moment.
+func (h realHost) WorkingDirectory(pid int) (string, kernel.FileID, error) {
+	fd, err := unix.Open(filepath.Join(h.procDir(), strconv.Itoa(pid), "cwd"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", kernel.FileID{}, fmt.Errorf("find a working directory: %w", err)
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return "", kernel.FileID{}, fmt.Errorf("find a working directory: %w", err)
+	}
+	dir, err := os.Readlink(filepath.Join(proc.Directory, "self/fd", strconv.Itoa(fd)))
+	if err != nil {
+		return "", kernel.FileID{}, fmt.Errorf("find a working directory: %w", err)
+	}
+	return dir, kernel.FileID{Device: unix.Major(stat.Dev)<<20 | unix.Minor(stat.Dev), Inode: stat.Ino}, nil
+}
+
+// Comm implements host.
+func (h realHost) Comm(pid int) (string, error) {
+	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "comm"))
+	if err != nil {
+		return "", fmt.Errorf("read a process's name: %w", err)
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
 // Stopped implements host.

@@ -112,7 +112,8 @@ func (e *Engine) restoreAnswers(s *scope, slot kernel.Slot, saved *state.Saved) 
 		a := kernel.Answer{Denied: r.Answer.Denied, Timed: r.Answer.Count == 0}
 		if r.Answer.Count > 0 {
 			a.Count = r.Answer.Count - uint32(r.Answer.Used)
-		} else if !r.Answer.Lifetime {
+		}
+		if !r.Answer.Until.IsZero() {
 			a.For = r.Answer.Until.Sub(now)
 		}
 		if err := e.config.Kernel.SetAnswer(slot, r.Key, a); err != nil {

@@ -58,7 +58,7 @@ func (e *Engine) newScope(req *api.PrepareRequest, img *image) *scope {
 		record: record{
 			Version: recordVersion, ID: req.Id, Name: req.Name, Mode: "enforce", State: staged,
 			Program: req.Program, Clauses: img.clauseNumbers(), Defaults: img.defaultNumbers(), Protects: img.protectNumbers(), Prepared: e.config.now(),
-			Warnings: req.Warnings, Home: req.Home,
+			Warnings: req.Warnings, Home: req.Home, Image: req.Image,
 		},
 	}
 	if req.EndedUnixMs > 0 {

@@ -28,6 +28,7 @@ const (
 	requestDenied    requestState = "denied"
 	requestTimedOut  requestState = "timed-out"
 	requestWithdrawn requestState = "withdrawn"
+	requestRevoked   requestState = "revoked"
 )
 
 // request is an operation that a person is asked about, or was.
@@ -43,21 +44,40 @@ type request struct {
 	// refused if it is held.
 	Item   feedback.Item
 	Answer *answer `json:",omitempty"`
+	// Subject is what else is known of who asks, and Layer the document that does.
+	Subject subject `json:",omitzero"`
+	Layer   string  `json:",omitempty"`
+	// Consulted is how far the approvers are with it, Warnings what they warned of.
+	Consulted consulted `json:",omitempty"`
+	Warnings  []warning `json:",omitempty"`
 
 	version uint64 // of the table of all scopes, when it was changed last
 }
 
-// answer is what a person said.
+// answer is what a person or an approver said.
 type answer struct {
 	Denied   bool
 	Count    uint32    // of a grant, or:
-	Until    time.Time // zero with Lifetime
+	Until    time.Time // zero with Lifetime; of a counted grant it may be its end, too
 	Lifetime bool
 	Because  string
 	By       operator
 	Time     time.Time
 	Used     uint64
+	// Over is why it holds no longer, OverTime since when, and OverBy who revoked it.
+	Over     over      `json:",omitempty"`
+	OverTime time.Time `json:",omitzero"`
+	OverBy   operator  `json:",omitzero"`
 }
+
+// over is why an answer holds no longer; the words are the API's.
+type over string
+
+const (
+	usedUp  over = "used up"
+	expired over = "expired"
+	revoked over = "revoked"
+)
 
 // operator is who answers, as the client tells.
 type operator struct {
@@ -67,6 +87,9 @@ type operator struct {
 }
 
 func (o operator) String() string {
+	if o.Via == viaApprover {
+		return "approver " + o.Name
+	}
 	text := fmt.Sprintf("uid %d", o.UID)
 	if o.Name != "" {
 		text = o.Name + " (" + text + ")"
@@ -77,9 +100,17 @@ func (o operator) String() string {
 	return text
 }
 
+// sign tells in an item who answered.
+func (o operator) sign(item *feedback.Item) {
+	item.By = o.String()
+	if o.Via == viaApprover {
+		item.Approver = o.Name
+	}
+}
+
 // inForce tells whether an answer still says something, as far as time goes.
 func (a *answer) inForce(now time.Time) bool {
-	return a != nil && (a.Lifetime || a.Count > 0 || now.Before(a.Until))
+	return a != nil && a.Over == "" && (a.Lifetime || a.Count > 0 && a.Until.IsZero() || now.Before(a.Until))
 }
 
 // maxPast is how many requests of a scope are kept whose answer is over.
@@ -167,6 +198,11 @@ func (t *requests) open(key kernel.AskKey, process kernel.ProcessID) *request {
 // answered finds the request whose answer an operation has met. mu is held.
 func (t *requests) answered(key kernel.AskKey, denied bool) *request {
 	return t.last(func(r *request) bool { return r.Key == key && r.Answer != nil && r.Answer.Denied == denied })
+}
+
+// named finds a request by its name. mu is held.
+func (t *requests) named(id string) *request {
+	return t.last(func(r *request) bool { return r.ID == id })
 }
 
 // find copies what a search finds, nil for nothing.
@@ -310,6 +346,8 @@ func (e *Engine) noteOpened(s *scope, rec kernel.Record, item *feedback.Item) {
 	}
 	r := &request{ID: e.newRequestID(), State: requestOpen, Key: rec.Ask, Process: process, UID: rec.UID, Mapped: rec.Mapped, Item: *item}
 	r.Item.Outcome = ""
+	r.Subject, r.Layer = e.subjectOf(s, rec), s.layerOf(rec)
+	r.Consulted = e.consult(s, r)
 	item.Request = r.ID
 	e.changeRequests(s, func() {
 		s.requests.all = append(s.requests.all, r)
@@ -331,7 +369,8 @@ func (e *Engine) noteAnswered(s *scope, rec kernel.Record, item *feedback.Item) 
 	if r == nil {
 		return
 	}
-	item.Request, item.Reason, item.By, item.Until = r.ID, r.Answer.Because, r.Answer.By.String(), r.Answer.Until
+	item.Request, item.Reason, item.Until = r.ID, r.Answer.Because, r.Answer.Until
+	r.Answer.By.sign(item)
 	if rec.Asked == kernel.Granted && item.Operation == "exec" {
 		// An interpreter is what the kernel sees then.
 		item.Object, item.Args, item.ArgsCut = r.Item.Object, r.Item.Args, r.Item.ArgsCut
@@ -345,4 +384,18 @@ func (s *scope) holdOf(rec kernel.Record) time.Duration {
 	}
 	_, clause, _ := s.clause(rec.Clause)
 	return clause.Hold
+}
+
+// layerOf names the document that asks.
+func (s *scope) layerOf(rec kernel.Record) string {
+	layer := -1
+	if d, ok := s.defaultOf(rec.Default); ok {
+		layer = d.Layer
+	} else if rule, _, ok := s.clause(rec.Clause); ok {
+		layer = rule.Layer
+	}
+	if layer < 0 || layer >= len(s.program.Layers) {
+		return ""
+	}
+	return s.program.Layers[layer].Name
 }

@@ -210,7 +210,7 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 		Id: r.ID, Name: r.Name, Mode: r.Mode, State: string(r.State),
 		Rules:  writtenRules(s.program),
 		Denied: stats.Denied, Notified: stats.Notified, Lost: stats.Lost,
-		Warnings: r.Warnings,
+		Warnings: r.Warnings, Image: r.Image,
 	}
 	for _, layer := range r.Layers {
 		out.Layers = append(out.Layers, layer.Name)

@@ -36,6 +36,7 @@ type record struct {
 	Version int
 	ID      string
 	Name    string
+	Image   string // that it was made of; may be empty
 	Mode    string
 	State   lifeState
 	Program json.RawMessage

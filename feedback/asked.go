@@ -28,18 +28,54 @@ func (i Item) writeAsked(b *strings.Builder) {
 		b.WriteString(" was blocked " + before(i.Operation) + ": it needs a person's approval, and nobody can be asked, because " +
 			plain(i.Reason, maxClauseShown) + asking)
 	case Denied:
-		b.WriteString(" was blocked " + before(i.Operation) + ": a person denied " + request + i.until(", which holds until ") + i.said())
+		b.WriteString(" was blocked " + before(i.Operation) + ": " + i.who() + " denied " + request + i.until(", which holds until ") + i.said())
 	case Used:
-		b.WriteString(" was allowed: a person had approved " + request + ".")
+		b.WriteString(" was allowed: " + i.who() + " had approved " + request + ".")
 	case Grant:
-		b.WriteString(" was approved by a person: " + request + i.until(", until ") + ". The very same operation succeeds now.")
+		b.WriteString(" was approved by " + i.who() + ": " + request + i.until(", until ") + ". The very same operation succeeds now." + i.warned())
 	case Denial:
-		b.WriteString(" was denied by a person: " + request + i.until(", until ") + i.said())
+		b.WriteString(" was denied by " + i.who() + ": " + request + i.until(", until ") + i.said() + i.warned())
 	case Withdrawn:
 		b.WriteString(" waits no longer: the process that was stopped for " + request + " is gone.")
+	case Warned:
+		b.WriteString(" waits for a person's approval: " + request + " is open." + i.warned())
+	case Revoked, UsedUp, Expired:
+		b.WriteString(i.over(request))
 	default:
 		b.WriteString(" met the outcome " + quote(string(i.Outcome), maxNameShown) + ".")
 	}
+}
+
+// who is who answered.
+func (i Item) who() string {
+	if i.Approver != "" {
+		return "approver " + quote(i.Approver, maxNameShown)
+	}
+	return "a person"
+}
+
+// over says why an answer holds no longer, and what that changes.
+func (i Item) over(request string) string {
+	text := " is no longer approved: the approval of "
+	if i.WasDenied {
+		text = " is no longer denied: the denial of "
+	}
+	switch i.Outcome {
+	case Revoked:
+		return text + request + " was taken back. Tried again, it asks anew."
+	case UsedUp:
+		return text + request + " is used up. Tried again, it asks anew."
+	}
+	return text + request + " is over, its time is up. Tried again, it asks anew."
+}
+
+// warned are the approvers' warnings, each a sentence of its own.
+func (i Item) warned() string {
+	var b strings.Builder
+	for _, warning := range i.Warnings {
+		b.WriteString(" Warning: " + ended(plain(warning, maxBecauseShown)))
+	}
+	return b.String()
 }
 
 // said is the reason that the person gave.

@@ -31,7 +31,7 @@ const (
 // Outcome is what became of an ask, or of a request that one has opened.
 type Outcome string
 
-// The outcomes. The last three are of a request, and no operation.
+// The outcomes. Those from Grant on are of a request, and no operation.
 const (
 	Opened    Outcome = "opened"    // refused; a request was opened
 	StillOpen Outcome = "open"      // refused again; its request is still open
@@ -43,7 +43,21 @@ const (
 	Grant     Outcome = "granted"   // a person grants it
 	Denial    Outcome = "denied"    // a person denies it
 	Withdrawn Outcome = "withdrawn" // the process that was held is gone
+	Warned    Outcome = "warned"    // an approver warns, and leaves it to a person
+	Revoked   Outcome = "revoked"   // a person takes the answer back
+	UsedUp    Outcome = "used-up"   // of what was granted nothing is left
+	Expired   Outcome = "expired"   // the answer's time is up
 )
+
+// OfRequest tells whether it is of a request and no operation: the engine's own, which
+// the kernel has not counted.
+func (o Outcome) OfRequest() bool {
+	switch o {
+	case Grant, Denial, Withdrawn, Warned, Revoked, UsedUp, Expired:
+		return true
+	}
+	return false
+}
 
 // Item is one thing that happened in a scope. It holds raw text: Message is
 // what may be shown.
@@ -77,8 +91,14 @@ type Item struct {
 	Outcome Outcome `json:",omitempty"`
 	Request string  `json:",omitempty"`
 	By      string  `json:",omitempty"`
+	// Approver names the program on the host that answered; empty where a person did.
+	Approver string `json:",omitempty"`
+	// WasDenied tells of an answer that is over that it was a denial.
+	WasDenied bool `json:",omitempty"`
 	// Reason is the person's own, or of an Unasked one why nobody can be asked.
 	Reason string `json:",omitempty"`
+	// Warnings are what approvers said that whoever decides should know.
+	Warnings []string `json:",omitempty"`
 	// Until is when a held operation is refused, or an answer is over.
 	Until time.Time `json:",omitzero"`
 	// Unrecorded is set where the item stands for operations whose records were lost: so

@@ -41,6 +41,7 @@ type Entry struct {
 	Outcome        Outcome      `json:"outcome,omitempty"`
 	Request        string       `json:"request,omitempty"`
 	Reason         string       `json:"reason,omitempty"`
+	Warnings       []string     `json:"warnings,omitempty"`
 	Until          time.Time    `json:"until,omitzero"`
 	// Also are the other rules that match; AlsoCut tells that there are more.
 	Also    []string `json:"also,omitempty"`
@@ -117,6 +118,7 @@ func newEntry(item Item) Entry {
 		Outcome:        item.Outcome,
 		Request:        item.Request,
 		Reason:         cut(item.Reason, maxRawText),
+		Warnings:       item.Warnings,
 		Until:          item.Until,
 		Also:           item.Also,
 		AlsoCut:        item.AlsoCut,

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/user"
 	"strconv"
@@ -28,9 +27,10 @@ func approveCommand() *cli.Command {
 		Usage:     "approve a request",
 		ArgsUsage: "REQUEST",
 		Description: theOperation + "\nWithout a flag it is approved for 10 minutes. A process that is stopped for it goes on by itself;\n" +
-			"another operation succeeds when it is tried again. To take an approval back, deny the request.",
+			"another operation succeeds when it is tried again. \"actplane grants\" lists what is approved, \"actplane\n" +
+			"revoke\" takes it back.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "one operation, whenever it comes"},
+			&cli.BoolFlag{Name: "once", Usage: "one operation, whenever it comes, or with --for within that time"},
 			&cli.DurationFlag{Name: "for", Usage: "all such operations for a `TIME`, such as 10m or 2h"},
 			&cli.BoolFlag{Name: "scope-lifetime", Usage: "all such operations as long as the container lives"},
 			formatFlag(),
@@ -58,20 +58,14 @@ func denyCommand() *cli.Command {
 }
 
 func approve(c *cli.Context) error {
-	said := 0
-	for _, flag := range []string{"once", "for", "scope-lifetime"} {
-		if c.IsSet(flag) {
-			said++
-		}
-	}
-	if said > 1 {
-		return usageError("approve: --once, --for and --scope-lifetime exclude each other")
+	if c.Bool("scope-lifetime") && (c.IsSet("once") || c.IsSet("for")) {
+		return usageError("approve: --scope-lifetime excludes --once and --for")
 	}
 	request := &api.AnswerRequest{ScopeLifetime: c.Bool("scope-lifetime")}
-	switch {
-	case c.Bool("once"):
+	if c.Bool("once") {
 		request.Count = 1
-	case !request.ScopeLifetime:
+	}
+	if c.IsSet("for") || !c.Bool("once") && !request.ScopeLifetime {
 		during := defaultGrant
 		if c.IsSet("for") {
 			during = c.Duration("for")
@@ -113,11 +107,7 @@ func answer(c *cli.Context, request *api.AnswerRequest) error {
 	if err != nil {
 		return engineError(err)
 	}
-	if format == "json" {
-		return writeJSON(c.App.Writer, requestLineOf(r), "  ")
-	}
-	_, err = fmt.Fprint(c.App.Writer, describeRequest(r, time.Now(), time.Local))
-	return err
+	return writeRequest(c.App.Writer, r, format)
 }
 
 // whoAnswers is the person behind this process: who called sudo, or else who logged in,

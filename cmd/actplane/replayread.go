@@ -190,10 +190,10 @@ func (r *replayer) event(e *eventLine, length int) {
 	}
 	r.lost = sum(r.lost, e.Lost)
 	r.numbered(e)
-	switch feedback.Outcome(e.Outcome) {
-	case feedback.Grant, feedback.Denial, feedback.Withdrawn: // of a request, and no operation
+	switch outcome := feedback.Outcome(e.Outcome); {
+	case outcome.OfRequest():
 		return
-	case feedback.Used: // it was asked about, and went on
+	case outcome == feedback.Used: // it was asked about, and went on
 		e.Effect = ir.Ask.String()
 	}
 	r.records++

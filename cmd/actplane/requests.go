@@ -108,10 +108,10 @@ type requestPrinter struct {
 }
 
 func (p *requestPrinter) print(r *api.Request) error {
-	line := requestLineOf(r)
-	key := line.State
+	line := r.Document()
+	key := fmt.Sprint(line.State, line.Deciding, len(line.Warnings))
 	if line.Answer != nil {
-		key += line.Answer.Time.String()
+		key += line.Answer.Time.String() + line.Answer.Over
 	}
 	if p.seen[r.Id] == key {
 		return nil
@@ -136,75 +136,13 @@ func (p *requestPrinter) end() error {
 	return err
 }
 
-// requestLine is a request as --format json prints it.
-type requestLine struct {
-	ID        string      `json:"id"`
-	Scope     string      `json:"scope"`
-	Name      string      `json:"name"`
-	State     string      `json:"state"`
-	Opened    time.Time   `json:"opened"`
-	Held      bool        `json:"held"`
-	Until     *time.Time  `json:"until"` // when a held one is refused
-	Operation string      `json:"operation"`
-	Object    string      `json:"object"`
-	Args      []string    `json:"args"`
-	ArgsCut   bool        `json:"args_cut"`
-	Mapped    bool        `json:"mapped"`
-	Rule      string      `json:"rule"`
-	Because   string      `json:"because"`
-	Clause    string      `json:"clause"`
-	Position  string      `json:"position"`
-	UID       uint32      `json:"uid"`
-	PID       int64       `json:"pid"`
-	Comm      string      `json:"comm"`
-	Labels    []string    `json:"labels"`
-	Answer    *answerLine `json:"answer"`
-}
-
-type answerLine struct {
-	Denied        bool       `json:"denied"`
-	Count         uint32     `json:"count"`
-	Until         *time.Time `json:"until"`
-	ScopeLifetime bool       `json:"scope_lifetime"`
-	Because       string     `json:"because"`
-	UID           uint32     `json:"uid"`
-	Name          string     `json:"name"`
-	Via           string     `json:"via"`
-	Time          time.Time  `json:"time"`
-	Used          uint64     `json:"used"`
-}
-
-func requestLineOf(r *api.Request) requestLine {
-	line := requestLine{
-		ID: r.Id, Scope: r.Scope, Name: r.ScopeName, State: r.State, Opened: time.UnixMilli(r.OpenedUnixMs).UTC(),
-		Held: r.Held, Until: instant(r.UntilUnixMs), Operation: r.Operation, Object: string(r.Object),
-		Args: texts(r.Args), ArgsCut: r.ArgsCut, Mapped: r.Mapped,
-		Rule: r.Rule, Because: r.Because, Clause: r.Clause, Position: r.ClausePos,
-		UID: r.Uid, PID: r.Pid, Comm: string(r.Comm), Labels: append([]string{}, r.Labels...),
+// writeRequest prints a request that was changed.
+func writeRequest(w io.Writer, r *api.Request, format string) error {
+	if format == "json" {
+		return writeJSON(w, r.Document(), "  ")
 	}
-	if a := r.Answered; a != nil {
-		line.Answer = &answerLine{
-			Denied: a.Denied, Count: a.Count, Until: instant(a.UntilUnixMs), ScopeLifetime: a.ScopeLifetime, Because: a.Because,
-			UID: a.By.GetUid(), Name: a.By.GetName(), Via: a.By.GetVia(), Time: time.UnixMilli(a.TimeUnixMs).UTC(), Used: a.Used,
-		}
-	}
-	return line
-}
-
-func texts(list [][]byte) []string {
-	out := make([]string, len(list))
-	for i, text := range list {
-		out[i] = string(text)
-	}
-	return out
-}
-
-func instant(ms int64) *time.Time {
-	if ms == 0 {
-		return nil
-	}
-	t := time.UnixMilli(ms).UTC()
-	return &t
+	_, err := io.WriteString(w, describeRequest(r, time.Now(), time.Local))
+	return err
 }
 
 // describeRequest is a request on some lines. Only the words at their beginnings and

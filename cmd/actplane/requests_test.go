@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/actplane/actplane/engine/api"
 )
@@ -38,6 +40,19 @@ func (a *asking) Answer(_ context.Context, req *api.AnswerRequest) (*api.Request
 	return a.request, nil
 }
 
+func (a *asking) ListGrants(context.Context, *api.ListGrantsRequest) (*api.ListGrantsResponse, error) {
+	counted, timed := proto.Clone(a.request).(*api.Request), proto.Clone(a.request).(*api.Request)
+	counted.Answered = &api.Answered{Count: 3, By: &api.Operator{Uid: 1001, Name: "ann", Via: "cli"}}
+	timed.Id, timed.Answered = "zzzzz", &api.Answered{Denied: true, By: &api.Operator{Name: "rules", Via: "approver"}}
+	return &api.ListGrantsResponse{Grants: []*api.Grant{{Request: counted, Left: 2, Used: 1}, {Request: timed, LeftMs: 59_900, Used: 4}}}, nil
+}
+
+func (a *asking) Revoke(_ context.Context, req *api.RevokeRequest) (*api.Request, error) {
+	a.request.State = "revoked"
+	a.request.Answered = &api.Answered{Count: 1, Over: "revoked", OverBy: req.By, By: &api.Operator{Uid: 1}}
+	return a.request, nil
+}
+
 // newAsking serves one whose texts are what a hostile container would choose.
 func newAsking(t *testing.T) (a *asking, dir string) {
 	t.Helper()
@@ -46,6 +61,8 @@ func newAsking(t *testing.T) (a *asking, dir string) {
 		Operation: "exec", Object: []byte("/w/\x1b[2J\n  argv      ls"),
 		Args: [][]byte{[]byte("git"), []byte("push\r\x1b]0;x\a"), []byte("a b"), []byte("\u202egpj"), []byte("--\""), nil}, ArgsCut: true,
 		Uid: 1000, Pid: 7, Comm: []byte("sh\x00\x9b"), OpenedUnixMs: time.Now().UnixMilli(),
+		Cwd: []byte("/w\n"), Ancestors: []*api.Ancestor{{Pid: 6, Comm: []byte("node")}, {Pid: 5, Comm: []byte("\x1b[1m")}}, Image: "agent:1",
+		Layer: "p.yaml", Warnings: []*api.Warning{{Approver: "rules", Text: "at night\x1b[2J"}},
 	}}
 	dir = t.TempDir()
 	listener, err := net.Listen("unix", filepath.Join(dir, "engine.sock"))
@@ -73,8 +90,12 @@ func TestRequestsAreShownSafely(t *testing.T) {
   wants to  exec "/w/\x1b[2J\x0a  argv      ls"
   argv      git "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" "" … and more that is not shown here; it is granted with the rest
   who       "sh\x00\x9b"[7], uid 1000
+  in        "/w\x0a"
+  below     node[6] < "\x1b[1m"[5]
+  image     agent:1
   asked by  rule push (p.yaml:3:5)
   because   Ask first.
+  warning   approver rules: at night\x1b[2J
 `
 	if got := strings.ReplaceAll(out.String(), "asked 1s", "asked 0s"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -88,6 +109,34 @@ func TestRequestsAreShownSafely(t *testing.T) {
 	}
 }
 
+func TestGrantsAreListedAndRevoked(t *testing.T) {
+	_, dir := newAsking(t)
+	t.Setenv("SUDO_UID", "4242")
+	command := func(args ...string) string {
+		t.Helper()
+		var out, errs strings.Builder
+		if code := run(append(append([]string{"actplane"}, args...), "--run-dir", dir), nil, &out, &errs); code != 0 {
+			t.Fatalf("%v: status %d: %s", args, code, &errs)
+		}
+		return out.String()
+	}
+	want := `REQUEST  SCOPE  ANSWER    LEFT                         USED  BY              OPERATION
+k3m9p    web    approved  2 uses                       1     ann (uid 1001)  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" ""
+zzzzz    web    denied    1m0s                         4     approver rules  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" ""
+`
+	if got := command("grants"); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	lines := strings.Split(strings.TrimSpace(command("grants", "--format", "json")), "\n")
+	var first grantLine
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 2 || first.Request.ID != "k3m9p" || *first.Left != 2 || first.Seconds != nil {
+		t.Errorf("%v: %q", err, lines)
+	}
+	if got := command("revoke", "k3m9p"); !strings.Contains(got, "revoked by uid 4242") && !strings.Contains(got, "(uid 4242)") {
+		t.Errorf("revoke prints\n%s", got)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	a, dir := newAsking(t)
 	t.Setenv("SUDO_UID", "4242")
@@ -96,6 +145,7 @@ func TestAnswers(t *testing.T) {
 		"approve k3m9p --once":              {Count: 1},
 		"approve --for 2h k3m9p":            {ForMs: 7_200_000},
 		"approve k3m9p --scope-lifetime":    {ScopeLifetime: true},
+		"approve k3m9p --once --for 1m":     {Count: 1, ForMs: 60_000},
 		"deny k3m9p":                        {Denied: true, ScopeLifetime: true},
 		"deny k3m9p --for 1m --because why": {Denied: true, ForMs: 60_000, Because: "why"},
 	} {
@@ -114,8 +164,8 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"approve", "approve a b", "approve x --once --for 1m", "approve x --for 10", "approve x --for 0s", "deny x --for -1m", "deny x --for 1ms",
-		"approve x --format xml", "requests a b", "requests --format xml", "deny", "approve x --because y",
+		"approve", "approve a b", "approve x --once --scope-lifetime", "approve x --for 1m --scope-lifetime", "approve x --for 10", "approve x --for 0s", "deny x --for -1m", "deny x --for 1ms",
+		"approve x --format xml", "requests a b", "requests --format xml", "grants a b", "grants --format xml", "revoke", "revoke a b", "deny", "approve x --because y",
 	} {
 		var out, errs strings.Builder
 		if code := run(append([]string{"actplane"}, append(strings.Fields(line), "--run-dir", dir)...), nil, &out, &errs); code != exitUsage || errs.Len() == 0 {

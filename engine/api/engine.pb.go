@@ -233,7 +233,9 @@ type PrepareRequest struct {
 	// kept of it can go with it. Empty if there is none such.
 	Home string `protobuf:"bytes,7,opt,name=home,proto3" json:"home,omitempty"`
 	// When the container ended last, if it is known to have run before.
-	EndedUnixMs   int64 `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`
+	EndedUnixMs int64 `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`
+	// The image that it is made of, as its starter called it. May be empty.
+	Image         string `protobuf:"bytes,9,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +324,13 @@ func (x *PrepareRequest) GetEndedUnixMs() int64 {
 		return x.EndedUnixMs
 	}
 	return 0
+}
+
+func (x *PrepareRequest) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
 }
 
 type PrepareResponse struct {
@@ -947,6 +956,7 @@ type Scope struct {
 	Warnings      []string               `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`                           // those that it was prepared with
 	Clauses       []*Clause              `protobuf:"bytes,15,rep,name=clauses,proto3" json:"clauses,omitempty"`                             // if asked for
 	ClausesLeft   uint32                 `protobuf:"varint,16,opt,name=clauses_left,json=clausesLeft,proto3" json:"clauses_left,omitempty"` // that did not fit into the answer
+	Image         string                 `protobuf:"bytes,17,opt,name=image,proto3" json:"image,omitempty"`                                 // may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,6 +1101,13 @@ func (x *Scope) GetClausesLeft() uint32 {
 		return x.ClausesLeft
 	}
 	return 0
+}
+
+func (x *Scope) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
 }
 
 // Clause is one of a policy's, or a default.
@@ -1514,25 +1531,33 @@ type Request struct {
 	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Scope     string                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	ScopeName string                 `protobuf:"bytes,3,opt,name=scope_name,json=scopeName,proto3" json:"scope_name,omitempty"`
-	// "open", "granted", "denied", "timed-out", or "withdrawn": nobody waits any more
-	State         string    `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	Rule          string    `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
-	Because       string    `protobuf:"bytes,6,opt,name=because,proto3" json:"because,omitempty"`
-	Clause        string    `protobuf:"bytes,7,opt,name=clause,proto3" json:"clause,omitempty"`
-	ClausePos     string    `protobuf:"bytes,8,opt,name=clause_pos,json=clausePos,proto3" json:"clause_pos,omitempty"`
-	Operation     string    `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"`
-	Object        []byte    `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"` // names and argv need not be text
-	Args          [][]byte  `protobuf:"bytes,11,rep,name=args,proto3" json:"args,omitempty"`
-	ArgsCut       bool      `protobuf:"varint,12,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"`
-	Mapped        bool      `protobuf:"varint,13,opt,name=mapped,proto3" json:"mapped,omitempty"` // the program's code is mapped; what it gets as arguments is not known
-	Uid           uint32    `protobuf:"varint,14,opt,name=uid,proto3" json:"uid,omitempty"`       // who does it, as the host numbers users
-	Pid           int64     `protobuf:"varint,15,opt,name=pid,proto3" json:"pid,omitempty"`       // host pid of who asked first, for display
-	Comm          []byte    `protobuf:"bytes,16,opt,name=comm,proto3" json:"comm,omitempty"`
-	Labels        []string  `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
-	Held          bool      `protobuf:"varint,18,opt,name=held,proto3" json:"held,omitempty"` // the process is stopped for the answer
-	OpenedUnixMs  int64     `protobuf:"varint,19,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
-	UntilUnixMs   int64     `protobuf:"varint,20,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // of a held one: when it is refused
-	Answered      *Answered `protobuf:"bytes,21,opt,name=answered,proto3" json:"answered,omitempty"`                             // unset without an answer
+	// "open", "granted", "denied", "timed-out", "withdrawn": nobody waits any more, or
+	// "revoked": its answer was taken back
+	State        string     `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Rule         string     `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	Because      string     `protobuf:"bytes,6,opt,name=because,proto3" json:"because,omitempty"`
+	Clause       string     `protobuf:"bytes,7,opt,name=clause,proto3" json:"clause,omitempty"`
+	ClausePos    string     `protobuf:"bytes,8,opt,name=clause_pos,json=clausePos,proto3" json:"clause_pos,omitempty"`
+	Operation    string     `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"`
+	Object       []byte     `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"` // names and argv need not be text
+	Args         [][]byte   `protobuf:"bytes,11,rep,name=args,proto3" json:"args,omitempty"`
+	ArgsCut      bool       `protobuf:"varint,12,opt,name=args_cut,json=argsCut,proto3" json:"args_cut,omitempty"`
+	Mapped       bool       `protobuf:"varint,13,opt,name=mapped,proto3" json:"mapped,omitempty"` // the program's code is mapped; what it gets as arguments is not known
+	Uid          uint32     `protobuf:"varint,14,opt,name=uid,proto3" json:"uid,omitempty"`       // who does it, as the host numbers users
+	Pid          int64      `protobuf:"varint,15,opt,name=pid,proto3" json:"pid,omitempty"`       // host pid of who asked first, for display
+	Comm         []byte     `protobuf:"bytes,16,opt,name=comm,proto3" json:"comm,omitempty"`
+	Labels       []string   `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
+	Held         bool       `protobuf:"varint,18,opt,name=held,proto3" json:"held,omitempty"` // the process is stopped for the answer
+	OpenedUnixMs int64      `protobuf:"varint,19,opt,name=opened_unix_ms,json=openedUnixMs,proto3" json:"opened_unix_ms,omitempty"`
+	UntilUnixMs  int64      `protobuf:"varint,20,opt,name=until_unix_ms,json=untilUnixMs,proto3" json:"until_unix_ms,omitempty"` // of a held one: when it is refused
+	Answered     *Answered  `protobuf:"bytes,21,opt,name=answered,proto3" json:"answered,omitempty"`                             // unset without an answer
+	Warnings     []*Warning `protobuf:"bytes,22,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Deciding     bool       `protobuf:"varint,23,opt,name=deciding,proto3" json:"deciding,omitempty"` // approvers are asked; a person may answer before they do
+	Cwd          []byte     `protobuf:"bytes,24,opt,name=cwd,proto3" json:"cwd,omitempty"`            // as it was when the engine looked; empty when it is not known
+	// The processes above it in the container, nearest first, when the engine looked.
+	Ancestors     []*Ancestor `protobuf:"bytes,25,rep,name=ancestors,proto3" json:"ancestors,omitempty"`
+	Image         string      `protobuf:"bytes,26,opt,name=image,proto3" json:"image,omitempty"` // that the container was made of, as its starter called it; may be empty
+	Layer         string      `protobuf:"bytes,27,opt,name=layer,proto3" json:"layer,omitempty"` // the policy document that asks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1714,7 +1739,154 @@ func (x *Request) GetAnswered() *Answered {
 	return nil
 }
 
-// Answered is what a person said.
+func (x *Request) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *Request) GetDeciding() bool {
+	if x != nil {
+		return x.Deciding
+	}
+	return false
+}
+
+func (x *Request) GetCwd() []byte {
+	if x != nil {
+		return x.Cwd
+	}
+	return nil
+}
+
+func (x *Request) GetAncestors() []*Ancestor {
+	if x != nil {
+		return x.Ancestors
+	}
+	return nil
+}
+
+func (x *Request) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *Request) GetLayer() string {
+	if x != nil {
+		return x.Layer
+	}
+	return ""
+}
+
+// Warning is what an approver thinks that whoever decides should know.
+type Warning struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Approver      string                 `protobuf:"bytes,1,opt,name=approver,proto3" json:"approver,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Warning) Reset() {
+	*x = Warning{}
+	mi := &file_engine_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Warning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Warning) ProtoMessage() {}
+
+func (x *Warning) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Warning.ProtoReflect.Descriptor instead.
+func (*Warning) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Warning) GetApprover() string {
+	if x != nil {
+		return x.Approver
+	}
+	return ""
+}
+
+func (x *Warning) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type Ancestor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           int64                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"` // host pid
+	Comm          []byte                 `protobuf:"bytes,2,opt,name=comm,proto3" json:"comm,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ancestor) Reset() {
+	*x = Ancestor{}
+	mi := &file_engine_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ancestor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ancestor) ProtoMessage() {}
+
+func (x *Ancestor) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ancestor.ProtoReflect.Descriptor instead.
+func (*Ancestor) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Ancestor) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Ancestor) GetComm() []byte {
+	if x != nil {
+		return x.Comm
+	}
+	return nil
+}
+
+// Answered is what a person or an approver said.
 type Answered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Denied        bool                   `protobuf:"varint,1,opt,name=denied,proto3" json:"denied,omitempty"`
@@ -1725,13 +1897,17 @@ type Answered struct {
 	By            *Operator              `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
 	TimeUnixMs    int64                  `protobuf:"varint,7,opt,name=time_unix_ms,json=timeUnixMs,proto3" json:"time_unix_ms,omitempty"`
 	Used          uint64                 `protobuf:"varint,8,opt,name=used,proto3" json:"used,omitempty"` // operations that it let through or refused
+	// Why it holds no longer: "used up", "expired" or "revoked"; empty while it does.
+	Over          string    `protobuf:"bytes,9,opt,name=over,proto3" json:"over,omitempty"`
+	OverBy        *Operator `protobuf:"bytes,10,opt,name=over_by,json=overBy,proto3" json:"over_by,omitempty"` // who revoked it
+	OverUnixMs    int64     `protobuf:"varint,11,opt,name=over_unix_ms,json=overUnixMs,proto3" json:"over_unix_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_engine_proto_msgTypes[22]
+	mi := &file_engine_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1919,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[22]
+	mi := &file_engine_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1932,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{22}
+	return file_engine_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Answered) GetDenied() bool {
@@ -1815,19 +1991,40 @@ func (x *Answered) GetUsed() uint64 {
 	return 0
 }
 
+func (x *Answered) GetOver() string {
+	if x != nil {
+		return x.Over
+	}
+	return ""
+}
+
+func (x *Answered) GetOverBy() *Operator {
+	if x != nil {
+		return x.OverBy
+	}
+	return nil
+}
+
+func (x *Answered) GetOverUnixMs() int64 {
+	if x != nil {
+		return x.OverUnixMs
+	}
+	return 0
+}
+
 // Operator is who answers, as the client tells: it is as trusted as the engine.
 type Operator struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uid           uint32                 `protobuf:"varint,1,opt,name=uid,proto3" json:"uid,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Via           string                 `protobuf:"bytes,3,opt,name=via,proto3" json:"via,omitempty"` // "cli"
+	Via           string                 `protobuf:"bytes,3,opt,name=via,proto3" json:"via,omitempty"` // "cli", "approver", …
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Operator) Reset() {
 	*x = Operator{}
-	mi := &file_engine_proto_msgTypes[23]
+	mi := &file_engine_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +2036,7 @@ func (x *Operator) String() string {
 func (*Operator) ProtoMessage() {}
 
 func (x *Operator) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[23]
+	mi := &file_engine_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +2049,7 @@ func (x *Operator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operator.ProtoReflect.Descriptor instead.
 func (*Operator) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{23}
+	return file_engine_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Operator) GetUid() uint32 {
@@ -1880,8 +2077,8 @@ type AnswerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Denied        bool                   `protobuf:"varint,2,opt,name=denied,proto3" json:"denied,omitempty"`
-	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // of a grant; 0: one of the two below
-	ForMs         int64                  `protobuf:"varint,4,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"`
+	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`              // of a grant; 0: one of the two below
+	ForMs         int64                  `protobuf:"varint,4,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"` // with count: unless they come within this time
 	ScopeLifetime bool                   `protobuf:"varint,5,opt,name=scope_lifetime,json=scopeLifetime,proto3" json:"scope_lifetime,omitempty"`
 	Because       string                 `protobuf:"bytes,6,opt,name=because,proto3" json:"because,omitempty"`
 	By            *Operator              `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
@@ -1891,7 +2088,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_engine_proto_msgTypes[24]
+	mi := &file_engine_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2100,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[24]
+	mi := &file_engine_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2113,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{24}
+	return file_engine_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AnswerRequest) GetId() string {
@@ -1968,6 +2165,215 @@ func (x *AnswerRequest) GetBy() *Operator {
 	return nil
 }
 
+type ListGrantsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // as in EventsRequest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGrantsRequest) Reset() {
+	*x = ListGrantsRequest{}
+	mi := &file_engine_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGrantsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGrantsRequest) ProtoMessage() {}
+
+func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
+func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListGrantsRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+type ListGrantsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Grants        []*Grant               `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"` // oldest answer first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGrantsResponse) Reset() {
+	*x = ListGrantsResponse{}
+	mi := &file_engine_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGrantsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGrantsResponse) ProtoMessage() {}
+
+func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
+func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListGrantsResponse) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+// Grant is an answer that holds; its request says what for, and who gave it.
+type Grant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       *Request               `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	Left          uint32                 `protobuf:"varint,2,opt,name=left,proto3" json:"left,omitempty"`                   // of a counted one: operations that it still lets through
+	LeftMs        int64                  `protobuf:"varint,3,opt,name=left_ms,json=leftMs,proto3" json:"left_ms,omitempty"` // until its end; 0: it has none but the container's
+	Used          uint64                 `protobuf:"varint,4,opt,name=used,proto3" json:"used,omitempty"`                   // as the kernel counts it, of all answers to this operation
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grant) Reset() {
+	*x = Grant{}
+	mi := &file_engine_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grant) ProtoMessage() {}
+
+func (x *Grant) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grant.ProtoReflect.Descriptor instead.
+func (*Grant) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Grant) GetRequest() *Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Grant) GetLeft() uint32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Grant) GetLeftMs() int64 {
+	if x != nil {
+		return x.LeftMs
+	}
+	return 0
+}
+
+func (x *Grant) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+type RevokeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // the request's
+	By            *Operator              `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeRequest) Reset() {
+	*x = RevokeRequest{}
+	mi := &file_engine_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeRequest) ProtoMessage() {}
+
+func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
+func (*RevokeRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RevokeRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RevokeRequest) GetBy() *Operator {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
 var File_engine_proto protoreflect.FileDescriptor
 
 const file_engine_proto_rawDesc = "" +
@@ -1985,7 +2391,7 @@ const file_engine_proto_rawDesc = "" +
 	"\bdegraded\x18\b \x03(\tR\bdegraded\"/\n" +
 	"\x05Layer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\fR\x04text\"\xed\x01\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\"\x83\x02\n" +
 	"\x0ePrepareRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\fR\aprogram\x125\n" +
@@ -1994,7 +2400,8 @@ const file_engine_proto_rawDesc = "" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1a\n" +
 	"\bwarnings\x18\x06 \x03(\tR\bwarnings\x12\x12\n" +
 	"\x04home\x18\a \x01(\tR\x04home\x12\"\n" +
-	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\"/\n" +
+	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\x12\x14\n" +
+	"\x05image\x18\t \x01(\tR\x05image\"/\n" +
 	"\x0fPrepareResponse\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\"I\n" +
 	"\rAttachRequest\x12\x0e\n" +
@@ -2028,7 +2435,7 @@ const file_engine_proto_rawDesc = "" +
 	"\vListRequest\x12\x18\n" +
 	"\aclauses\x18\x01 \x01(\bR\aclauses\"E\n" +
 	"\fListResponse\x125\n" +
-	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xbe\x03\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xd4\x03\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -2046,7 +2453,8 @@ const file_engine_proto_rawDesc = "" +
 	"\bdegraded\x18\r \x03(\tR\bdegraded\x12\x1a\n" +
 	"\bwarnings\x18\x0e \x03(\tR\bwarnings\x128\n" +
 	"\aclauses\x18\x0f \x03(\v2\x1e.dev.actplane.engine.v1.ClauseR\aclauses\x12!\n" +
-	"\fclauses_left\x18\x10 \x01(\rR\vclausesLeft\"`\n" +
+	"\fclauses_left\x18\x10 \x01(\rR\vclausesLeft\x12\x14\n" +
+	"\x05image\x18\x11 \x01(\tR\x05image\"`\n" +
 	"\x06Clause\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1a\n" +
@@ -2089,7 +2497,7 @@ const file_engine_proto_rawDesc = "" +
 	"\x0fRequestsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"\xb2\x04\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"\x89\x06\n" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x1d\n" +
@@ -2114,7 +2522,19 @@ const file_engine_proto_rawDesc = "" +
 	"\x04held\x18\x12 \x01(\bR\x04held\x12$\n" +
 	"\x0eopened_unix_ms\x18\x13 \x01(\x03R\fopenedUnixMs\x12\"\n" +
 	"\runtil_unix_ms\x18\x14 \x01(\x03R\vuntilUnixMs\x12<\n" +
-	"\banswered\x18\x15 \x01(\v2 .dev.actplane.engine.v1.AnsweredR\banswered\"\x85\x02\n" +
+	"\banswered\x18\x15 \x01(\v2 .dev.actplane.engine.v1.AnsweredR\banswered\x12;\n" +
+	"\bwarnings\x18\x16 \x03(\v2\x1f.dev.actplane.engine.v1.WarningR\bwarnings\x12\x1a\n" +
+	"\bdeciding\x18\x17 \x01(\bR\bdeciding\x12\x10\n" +
+	"\x03cwd\x18\x18 \x01(\fR\x03cwd\x12>\n" +
+	"\tancestors\x18\x19 \x03(\v2 .dev.actplane.engine.v1.AncestorR\tancestors\x12\x14\n" +
+	"\x05image\x18\x1a \x01(\tR\x05image\x12\x14\n" +
+	"\x05layer\x18\x1b \x01(\tR\x05layer\"9\n" +
+	"\aWarning\x12\x1a\n" +
+	"\bapprover\x18\x01 \x01(\tR\bapprover\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"0\n" +
+	"\bAncestor\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid\x12\x12\n" +
+	"\x04comm\x18\x02 \x01(\fR\x04comm\"\xf6\x02\n" +
 	"\bAnswered\x12\x16\n" +
 	"\x06denied\x18\x01 \x01(\bR\x06denied\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\"\n" +
@@ -2124,7 +2544,12 @@ const file_engine_proto_rawDesc = "" +
 	"\x02by\x18\x06 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by\x12 \n" +
 	"\ftime_unix_ms\x18\a \x01(\x03R\n" +
 	"timeUnixMs\x12\x12\n" +
-	"\x04used\x18\b \x01(\x04R\x04used\"B\n" +
+	"\x04used\x18\b \x01(\x04R\x04used\x12\x12\n" +
+	"\x04over\x18\t \x01(\tR\x04over\x129\n" +
+	"\aover_by\x18\n" +
+	" \x01(\v2 .dev.actplane.engine.v1.OperatorR\x06overBy\x12 \n" +
+	"\fover_unix_ms\x18\v \x01(\x03R\n" +
+	"overUnixMs\"B\n" +
 	"\bOperator\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\rR\x03uid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -2136,7 +2561,19 @@ const file_engine_proto_rawDesc = "" +
 	"\x06for_ms\x18\x04 \x01(\x03R\x05forMs\x12%\n" +
 	"\x0escope_lifetime\x18\x05 \x01(\bR\rscopeLifetime\x12\x18\n" +
 	"\abecause\x18\x06 \x01(\tR\abecause\x120\n" +
-	"\x02by\x18\a \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xea\x06\n" +
+	"\x02by\x18\a \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by\")\n" +
+	"\x11ListGrantsRequest\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\"K\n" +
+	"\x12ListGrantsResponse\x125\n" +
+	"\x06grants\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.GrantR\x06grants\"\x83\x01\n" +
+	"\x05Grant\x129\n" +
+	"\arequest\x18\x01 \x01(\v2\x1f.dev.actplane.engine.v1.RequestR\arequest\x12\x12\n" +
+	"\x04left\x18\x02 \x01(\rR\x04left\x12\x17\n" +
+	"\aleft_ms\x18\x03 \x01(\x03R\x06leftMs\x12\x12\n" +
+	"\x04used\x18\x04 \x01(\x04R\x04used\"Q\n" +
+	"\rRevokeRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x120\n" +
+	"\x02by\x18\x02 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xa1\b\n" +
 	"\x06Engine\x12W\n" +
 	"\x06Status\x12%.dev.actplane.engine.v1.StatusRequest\x1a&.dev.actplane.engine.v1.StatusResponse\x12Z\n" +
 	"\aPrepare\x12&.dev.actplane.engine.v1.PrepareRequest\x1a'.dev.actplane.engine.v1.PrepareResponse\x12W\n" +
@@ -2147,7 +2584,10 @@ const file_engine_proto_rawDesc = "" +
 	"\x05Reset\x12$.dev.actplane.engine.v1.ResetRequest\x1a%.dev.actplane.engine.v1.ResetResponse\x12P\n" +
 	"\x06Events\x12%.dev.actplane.engine.v1.EventsRequest\x1a\x1d.dev.actplane.engine.v1.Event0\x01\x12V\n" +
 	"\bRequests\x12'.dev.actplane.engine.v1.RequestsRequest\x1a\x1f.dev.actplane.engine.v1.Request0\x01\x12P\n" +
-	"\x06Answer\x12%.dev.actplane.engine.v1.AnswerRequest\x1a\x1f.dev.actplane.engine.v1.RequestB-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
+	"\x06Answer\x12%.dev.actplane.engine.v1.AnswerRequest\x1a\x1f.dev.actplane.engine.v1.Request\x12c\n" +
+	"\n" +
+	"ListGrants\x12).dev.actplane.engine.v1.ListGrantsRequest\x1a*.dev.actplane.engine.v1.ListGrantsResponse\x12P\n" +
+	"\x06Revoke\x12%.dev.actplane.engine.v1.RevokeRequest\x1a\x1f.dev.actplane.engine.v1.RequestB-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
 
 var (
 	file_engine_proto_rawDescOnce sync.Once
@@ -2161,67 +2601,83 @@ func file_engine_proto_rawDescGZIP() []byte {
 	return file_engine_proto_rawDescData
 }
 
-var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_engine_proto_goTypes = []any{
-	(*StatusRequest)(nil),   // 0: dev.actplane.engine.v1.StatusRequest
-	(*StatusResponse)(nil),  // 1: dev.actplane.engine.v1.StatusResponse
-	(*Layer)(nil),           // 2: dev.actplane.engine.v1.Layer
-	(*PrepareRequest)(nil),  // 3: dev.actplane.engine.v1.PrepareRequest
-	(*PrepareResponse)(nil), // 4: dev.actplane.engine.v1.PrepareResponse
-	(*AttachRequest)(nil),   // 5: dev.actplane.engine.v1.AttachRequest
-	(*AttachResponse)(nil),  // 6: dev.actplane.engine.v1.AttachResponse
-	(*CloseRequest)(nil),    // 7: dev.actplane.engine.v1.CloseRequest
-	(*CloseResponse)(nil),   // 8: dev.actplane.engine.v1.CloseResponse
-	(*StatesRequest)(nil),   // 9: dev.actplane.engine.v1.StatesRequest
-	(*StatesResponse)(nil),  // 10: dev.actplane.engine.v1.StatesResponse
-	(*SavedState)(nil),      // 11: dev.actplane.engine.v1.SavedState
-	(*ResetRequest)(nil),    // 12: dev.actplane.engine.v1.ResetRequest
-	(*ResetResponse)(nil),   // 13: dev.actplane.engine.v1.ResetResponse
-	(*ListRequest)(nil),     // 14: dev.actplane.engine.v1.ListRequest
-	(*ListResponse)(nil),    // 15: dev.actplane.engine.v1.ListResponse
-	(*Scope)(nil),           // 16: dev.actplane.engine.v1.Scope
-	(*Clause)(nil),          // 17: dev.actplane.engine.v1.Clause
-	(*EventsRequest)(nil),   // 18: dev.actplane.engine.v1.EventsRequest
-	(*Event)(nil),           // 19: dev.actplane.engine.v1.Event
-	(*RequestsRequest)(nil), // 20: dev.actplane.engine.v1.RequestsRequest
-	(*Request)(nil),         // 21: dev.actplane.engine.v1.Request
-	(*Answered)(nil),        // 22: dev.actplane.engine.v1.Answered
-	(*Operator)(nil),        // 23: dev.actplane.engine.v1.Operator
-	(*AnswerRequest)(nil),   // 24: dev.actplane.engine.v1.AnswerRequest
+	(*StatusRequest)(nil),      // 0: dev.actplane.engine.v1.StatusRequest
+	(*StatusResponse)(nil),     // 1: dev.actplane.engine.v1.StatusResponse
+	(*Layer)(nil),              // 2: dev.actplane.engine.v1.Layer
+	(*PrepareRequest)(nil),     // 3: dev.actplane.engine.v1.PrepareRequest
+	(*PrepareResponse)(nil),    // 4: dev.actplane.engine.v1.PrepareResponse
+	(*AttachRequest)(nil),      // 5: dev.actplane.engine.v1.AttachRequest
+	(*AttachResponse)(nil),     // 6: dev.actplane.engine.v1.AttachResponse
+	(*CloseRequest)(nil),       // 7: dev.actplane.engine.v1.CloseRequest
+	(*CloseResponse)(nil),      // 8: dev.actplane.engine.v1.CloseResponse
+	(*StatesRequest)(nil),      // 9: dev.actplane.engine.v1.StatesRequest
+	(*StatesResponse)(nil),     // 10: dev.actplane.engine.v1.StatesResponse
+	(*SavedState)(nil),         // 11: dev.actplane.engine.v1.SavedState
+	(*ResetRequest)(nil),       // 12: dev.actplane.engine.v1.ResetRequest
+	(*ResetResponse)(nil),      // 13: dev.actplane.engine.v1.ResetResponse
+	(*ListRequest)(nil),        // 14: dev.actplane.engine.v1.ListRequest
+	(*ListResponse)(nil),       // 15: dev.actplane.engine.v1.ListResponse
+	(*Scope)(nil),              // 16: dev.actplane.engine.v1.Scope
+	(*Clause)(nil),             // 17: dev.actplane.engine.v1.Clause
+	(*EventsRequest)(nil),      // 18: dev.actplane.engine.v1.EventsRequest
+	(*Event)(nil),              // 19: dev.actplane.engine.v1.Event
+	(*RequestsRequest)(nil),    // 20: dev.actplane.engine.v1.RequestsRequest
+	(*Request)(nil),            // 21: dev.actplane.engine.v1.Request
+	(*Warning)(nil),            // 22: dev.actplane.engine.v1.Warning
+	(*Ancestor)(nil),           // 23: dev.actplane.engine.v1.Ancestor
+	(*Answered)(nil),           // 24: dev.actplane.engine.v1.Answered
+	(*Operator)(nil),           // 25: dev.actplane.engine.v1.Operator
+	(*AnswerRequest)(nil),      // 26: dev.actplane.engine.v1.AnswerRequest
+	(*ListGrantsRequest)(nil),  // 27: dev.actplane.engine.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil), // 28: dev.actplane.engine.v1.ListGrantsResponse
+	(*Grant)(nil),              // 29: dev.actplane.engine.v1.Grant
+	(*RevokeRequest)(nil),      // 30: dev.actplane.engine.v1.RevokeRequest
 }
 var file_engine_proto_depIdxs = []int32{
 	2,  // 0: dev.actplane.engine.v1.PrepareRequest.layers:type_name -> dev.actplane.engine.v1.Layer
 	11, // 1: dev.actplane.engine.v1.StatesResponse.states:type_name -> dev.actplane.engine.v1.SavedState
 	16, // 2: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
 	17, // 3: dev.actplane.engine.v1.Scope.clauses:type_name -> dev.actplane.engine.v1.Clause
-	22, // 4: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
-	23, // 5: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
-	23, // 6: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	0,  // 7: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
-	3,  // 8: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
-	5,  // 9: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
-	7,  // 10: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
-	14, // 11: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
-	9,  // 12: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
-	12, // 13: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
-	18, // 14: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
-	20, // 15: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
-	24, // 16: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
-	1,  // 17: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
-	4,  // 18: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
-	6,  // 19: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
-	8,  // 20: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
-	15, // 21: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
-	10, // 22: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
-	13, // 23: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
-	19, // 24: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
-	21, // 25: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
-	21, // 26: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
-	17, // [17:27] is the sub-list for method output_type
-	7,  // [7:17] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	24, // 4: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
+	22, // 5: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
+	23, // 6: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
+	25, // 7: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
+	25, // 8: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
+	25, // 9: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	29, // 10: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
+	21, // 11: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
+	25, // 12: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	0,  // 13: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
+	3,  // 14: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
+	5,  // 15: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
+	7,  // 16: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
+	14, // 17: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
+	9,  // 18: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
+	12, // 19: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
+	18, // 20: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
+	20, // 21: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
+	26, // 22: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
+	27, // 23: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
+	30, // 24: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
+	1,  // 25: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
+	4,  // 26: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
+	6,  // 27: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
+	8,  // 28: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
+	15, // 29: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
+	10, // 30: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
+	13, // 31: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
+	19, // 32: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
+	21, // 33: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
+	21, // 34: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
+	28, // 35: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
+	21, // 36: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
+	25, // [25:37] is the sub-list for method output_type
+	13, // [13:25] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_engine_proto_init() }
@@ -2235,7 +2691,7 @@ func file_engine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_engine_proto_rawDesc), len(file_engine_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -18,6 +18,8 @@ type EngineService interface {
 	Events(context.Context, *EventsRequest, Engine_EventsServer) error
 	Requests(context.Context, *RequestsRequest, Engine_RequestsServer) error
 	Answer(context.Context, *AnswerRequest) (*Request, error)
+	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
+	Revoke(context.Context, *RevokeRequest) (*Request, error)
 }
 
 type Engine_EventsServer interface {
@@ -105,6 +107,20 @@ func RegisterEngineService(srv *ttrpc.Server, svc EngineService) {
 				}
 				return svc.Answer(ctx, &req)
 			},
+			"ListGrants": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ListGrantsRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.ListGrants(ctx, &req)
+			},
+			"Revoke": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req RevokeRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Revoke(ctx, &req)
+			},
 		},
 		Streams: map[string]ttrpc.Stream{
 			"Events": {
@@ -144,6 +160,8 @@ type EngineClient interface {
 	Events(context.Context, *EventsRequest) (Engine_EventsClient, error)
 	Requests(context.Context, *RequestsRequest) (Engine_RequestsClient, error)
 	Answer(context.Context, *AnswerRequest) (*Request, error)
+	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
+	Revoke(context.Context, *RevokeRequest) (*Request, error)
 }
 
 type engineClient struct {
@@ -273,6 +291,22 @@ func (x *engineRequestsClient) Recv() (*Request, error) {
 func (c *engineClient) Answer(ctx context.Context, req *AnswerRequest) (*Request, error) {
 	var resp Request
 	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Answer", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *engineClient) ListGrants(ctx context.Context, req *ListGrantsRequest) (*ListGrantsResponse, error) {
+	var resp ListGrantsResponse
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "ListGrants", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *engineClient) Revoke(ctx context.Context, req *RevokeRequest) (*Request, error) {
+	var resp Request
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Revoke", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

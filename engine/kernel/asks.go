@@ -59,7 +59,8 @@ type Answer struct {
 	Denied bool
 	Count  uint32 // of a grant: for so many operations, beside those in time
 	Timed  bool
-	// For is how long it still holds, if it is Timed; 0 is as long as the scope.
+	// For is how long it still holds; 0 is as long as the scope. Of one that is not
+	// Timed it is when the count ends.
 	For  time.Duration
 	Over bool   // it holds no longer
 	Used uint64 // operations that it let through or refused
@@ -138,7 +139,7 @@ func (k *Kernel) SetAnswer(slot Slot, key AskKey, a Answer) error {
 	if a.Timed && known && !a.Denied && !old.Denied && !old.Over && old.Timed { // the longer of the two
 		a.For = longer(a.For, old.For)
 	}
-	if a.Timed && a.For > 0 {
+	if a.For > 0 {
 		change.Until = uint64(sinceBoot() + a.For)
 	}
 	failed, err := k.programs["change_answer"].Run(&ebpf.RunOptions{Context: change})
@@ -171,11 +172,11 @@ func (k *Kernel) Answers(slot Slot) (map[AskKey]Answer, error) {
 			continue
 		}
 		a := Answer{Denied: value.Denied != 0, Count: value.Count, Timed: value.Timed != 0, Used: value.Used}
-		if a.Timed && value.Until != 0 {
+		if value.Until != 0 {
 			a.For = time.Duration(value.Until) - now
 		}
 		past := a.For < 0
-		a.Over = (!a.Timed || past) && a.Count == 0
+		a.Over = (!a.Timed || past) && a.Count == 0 || !a.Timed && past
 		if past {
 			a.Timed, a.For = a.Denied, 0
 		}
@@ -187,11 +188,20 @@ func (k *Kernel) Answers(slot Slot) (map[AskKey]Answer, error) {
 	return found, nil
 }
 
-// DropAnswer takes an answer back, or forgets one that is over. It tells how often it
-// was used.
+// DropAnswer takes an answer back, or forgets one that is over: what begins from then on
+// asks. An operation that has taken its part of a grant already may still happen.
 func (k *Kernel) DropAnswer(slot Slot, key AskKey) error {
 	if err := k.maps["answers"].Delete(slot.askKey(key)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("drop an answer: %w", err)
+	}
+	return nil
+}
+
+// EndUses lets nobody use any more, without another answer, what was opened with an
+// answer: descriptors and connections.
+func (k *Kernel) EndUses(slot Slot, key AskKey) error {
+	if _, err := k.programs["end_uses"].Run(&ebpf.RunOptions{Context: slot.askKey(key)}); err != nil {
+		return fmt.Errorf("end the use of an answer: %w", err)
 	}
 	return nil
 }

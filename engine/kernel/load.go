@@ -235,7 +235,7 @@ func (k *Kernel) selectPrograms() error {
 	}
 	k.present, k.idmap = present, idmap
 	names := map[string]bool{"mark_cgroup": true, "note_host_root": true, "change_answer": true, "close_request": true,
-		"forget_scope": true}
+		"end_uses": true, "forget_scope": true}
 	for _, h := range present {
 		if name := h.program(k.tier, idmap); name != "" {
 			names[name] = true

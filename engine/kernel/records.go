@@ -109,6 +109,9 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Ask:     AskKey(raw.Ask),
 		UID:     raw.Uid,
 		Mapped:  raw.Mapped != 0,
+		Directory: FileID{
+			Device: raw.Directory.Dev, Generation: raw.Directory.Generation, Inode: raw.Directory.Ino,
+		},
 	}
 	record.Process = Process{
 		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Flags&processSetup != 0,

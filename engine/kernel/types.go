@@ -106,4 +106,6 @@ type Record struct {
 	// Asked is what became of an ask, Ask whom an answer to it is for.
 	Asked Asked
 	Ask   AskKey
+	// Directory is the working directory that an ask is about.
+	Directory FileID
 }

@@ -159,10 +159,12 @@ func deliver(ctx context.Context, out io.Writer, source Source, query feedback.Q
 // agent that is about to stop goes on.
 func refused(entry feedback.Entry) bool {
 	switch entry.Outcome {
-	case feedback.Used, feedback.Grant, feedback.Withdrawn:
+	case feedback.Denial:
+		return true
+	case feedback.Used:
 		return false
 	}
-	return entry.Effect != feedback.Notify
+	return entry.Effect != feedback.Notify && !entry.Outcome.OfRequest()
 }
 
 // consumer names an agent's session in the ledger. A session id that is no

@@ -17,11 +17,7 @@ import (
 // isAnswer tells of an event whether it is the daemon's own, which the kernel does not
 // count.
 func isAnswer(e *api.Event) bool {
-	switch feedback.Outcome(e.Outcome) {
-	case feedback.Grant, feedback.Denial, feedback.Withdrawn:
-		return true
-	}
-	return false
+	return feedback.Outcome(e.Outcome).OfRequest()
 }
 
 // answer does what a case says of a person: "approve" or "deny", for how long, and

@@ -22,7 +22,10 @@ const maxDockerFile = 8 << 20
 type dockerFile struct {
 	ID     string
 	Name   string
-	Config struct{ Labels map[string]string }
+	Config struct {
+		Labels map[string]string
+		Image  string // as its starter called it
+	}
 	// State is of the start before this one.
 	State struct{ StartedAt, FinishedAt time.Time }
 

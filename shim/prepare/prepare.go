@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
@@ -132,6 +133,7 @@ type plan struct {
 	// warnings are sentences for the operator, the gravest first.
 	warnings []string
 	agents   []agentFolder
+	image    string    // as its starter called it; empty is not known
 	home     string    // a directory that goes with the container; empty is not known
 	ended    time.Time // when it ended last; zero: it has not run, as far as is known
 }
@@ -149,7 +151,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	if err != nil {
 		return nil, err
 	}
-	plan := &plan{name: displayName(spec, docker), ended: docker.ended()}
+	plan := &plan{name: displayName(spec, docker), image: imageName(spec, docker), ended: docker.ended()}
 	if docker != nil {
 		plan.home = docker.home
 	}
@@ -245,7 +247,7 @@ func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode policy: %w", err)
 	}
-	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings, Home: plan.home}
+	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings, Home: plan.home, Image: plan.image}
 	if !plan.ended.IsZero() {
 		request.EndedUnixMs = plan.ended.UnixMilli()
 	}
@@ -343,6 +345,8 @@ func readSpec(directory string, root bundle.Object) (*spec, error) {
 	return spec, nil
 }
 
+const maxImageName = 1024
+
 // displayName is what people call the container, where somebody tells.
 func displayName(spec *spec, docker *dockerFile) string {
 	if docker != nil && docker.Name != "" {
@@ -370,4 +374,22 @@ func hasSwap() bool {
 		}
 	}
 	return lines > 1
+}
+
+// imageName is what the container's image was called when it was made, where somebody
+// tells. It is for people and approvers; nothing here is decided by it.
+func imageName(spec *spec, docker *dockerFile) string {
+	name := ""
+	if docker != nil {
+		name = docker.Config.Image
+	}
+	for _, key := range []string{"io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName"} {
+		if name == "" {
+			name = spec.annotations[key]
+		}
+	}
+	if len(name) > maxImageName || !utf8.ValidString(name) {
+		return ""
+	}
+	return name
 }
