@@ -50,6 +50,9 @@
 #define MAX_SCOPE_ANSWERS 1024	   /* of them, of one scope */
 #define MAX_GRANTED_USES (1 << 14) /* descriptors and connections */
 #define MAX_LIFTED 4		   /* asks that one operation can have behind it */
+#define GAIN_TEXT 256		   /* bytes of an object's name that a record of a gain has */
+#define GAIN_WINDOW 30		   /* bits of a time in ns: about a second, in which a scope has */
+#define MAX_GAINS 256		   /* records of gains of processes, and as many of objects */
 
 /* In the order of package ir. */
 enum op {
@@ -130,6 +133,29 @@ enum channel {
 enum record_kind {
 	RECORD_VERDICT = 1,
 	RECORD_PROBE = 2,
+	RECORD_GAIN = 3, /* a process has gained labels: struct origin */
+	RECORD_GIVE = 4, /* a process has given labels to something, or to another process */
+};
+
+/* How a label came to a process, or with RECORD_GIVE, to what it gave it. */
+enum way {
+	WAY_SOURCE_FILE, /* by a name that the policy gives the label */
+	WAY_SOURCE_EXEC,
+	WAY_SOURCE_ENDPOINT,
+	WAY_FILE, /* a file that carried it */
+	WAY_PROGRAM,
+	WAY_ENDPOINT,
+	WAY_ENDORSED,
+	/* What follows has no name in the record. */
+	WAY_SOCKET,
+	WAY_PIPE, /* and memfds */
+	WAY_TERMINAL,
+	WAY_QUEUE,
+	WAY_INTO,	 /* one process looked into the other */
+	WAY_SHARED_FILE, /* in the order of enum share_kind */
+	WAY_SHARED_CHANNEL,
+	WAY_SHARED_GROUP,
+	WAY_SHARED_VM,
 };
 
 /* Decisions that no clause made. */
@@ -320,6 +346,9 @@ struct scope {
 	__u64 growth;	       /* how often a sharer gained a label */
 	__u64 sent;	       /* the labels that were ever sent to an address */
 	__u64 raw;	       /* of them, by raw sockets */
+	__u64 gain_window;     /* the time in which gains are counted */
+	__u64 gains_missed;    /* that there is no record of */
+	__u32 gains[2];	       /* of processes, of objects */
 	__u32 held[MAX_GATES]; /* processes whose mappings keep a gate stale */
 };
 
@@ -504,17 +533,6 @@ struct host {
 
 /* One record of the ring buffer; its object and then its argv follow. */
 struct record {
-	__u64 time; /* CLOCK_BOOTTIME, ns */
-	__u64 process;
-	__u64 labels;
-	__u64 ancestors[MAX_ANCESTORS];
-	__u32 scope;
-	__u32 generation;
-	__u32 clause;
-	__u32 row;
-	__u32 tgid;
-	__u32 object_size;
-	__u32 args_size;
 	__u8 kind;
 	__u8 effect;
 	__u8 op;
@@ -523,6 +541,21 @@ struct record {
 	__u8 args_cut;
 	__u8 flags; /* enum process_flag */
 	__u8 protocol;
+	__u64 time; /* CLOCK_BOOTTIME, ns */
+	__u64 process;
+	__u64 labels;  /* the process's, and those that the operation would bring in */
+	__u64 carried; /* the process's */
+	__u64 lineage;
+	__u64 started;	     /* when the process was, CLOCK_BOOTTIME, ns */
+	struct file_id file; /* the object, if it is a file that there is */
+	__u64 ancestors[MAX_ANCESTORS];
+	__u32 scope;
+	__u32 generation;
+	__u32 clause;
+	__u32 row;
+	__u32 tgid;
+	__u32 object_size;
+	__u32 args_size;
 	char comm[16];
 	__u32 uid;
 	__u64 ask[2];		  /* the sum of an ask that decided, or of an answer to it */
@@ -532,6 +565,34 @@ struct record {
 	__u8 pad[1];
 	__u32 matches;		     /* clauses that matched, the deciding one with them */
 	__u16 matching[MAX_MATCHES]; /* the first of them, as they were found */
+};
+
+/*
+ * The record of a gain or a gift: of the process that acts. There are few of them, since
+ * each process and each object gains a label once.
+ */
+struct origin {
+	__u8 kind;
+	__u8 way;
+	__u8 object_kind;
+	__u8 protocol;
+	__u8 cut;   /* the object's name has more in front */
+	__u8 flags; /* enum process_flag */
+	__u16 object_size;
+	__u64 time; /* CLOCK_BOOTTIME, ns */
+	__u64 process;
+	__u64 labels;  /* that were gained */
+	__u64 other;   /* the other process, or 0 */
+	__u64 started; /* when the process was, CLOCK_BOOTTIME, ns */
+	__u64 ancestors[MAX_ANCESTORS];
+	struct file_id objects[2]; /* where the label was, or is now; zeros: none */
+	__u32 scope, generation;
+	__u32 tgid;   /* as the host numbers it */
+	__u32 inside; /* as the innermost of its own pid namespaces does */
+	__u32 uid;
+	__u32 pad;
+	char comm[16];
+	char object[GAIN_TEXT];
 };
 
 /* The bounds that Go needs: bpf2go makes constants of enumerators, not of macros. */
@@ -559,7 +620,8 @@ _Static_assert(sizeof(struct row) == 312, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 280, "record");
+_Static_assert(sizeof(struct record) == 320, "record");
+_Static_assert(sizeof(struct origin) == 504, "origin");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");
 _Static_assert(sizeof(struct lost_key) == 16, "lost_key");

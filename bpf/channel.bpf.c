@@ -42,7 +42,7 @@ __noinline int receive(struct act *act, u64 socket)
 	struct sock *sk = (void *)socket;
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	struct image *head;
-	u64 labels;
+	u64 labels, sources = 0;
 
 	if (!act)
 		return 1;
@@ -50,8 +50,10 @@ __noinline int receive(struct act *act, u64 socket)
 	if (head && head->labels) {
 		labels = socket_labels(act, socket);
 		if (head->ops & USES_ENDPOINTS)
-			labels |= peer_sources(act, sk, family);
-		gain(act, labels);
+			sources = peer_sources(act, sk, family);
+		labels = gain(act, labels | sources);
+		if (labels)
+			note_received(act, labels, socket, sources);
 	}
 	if (head && !(head->ops & BIT(OP_RECV)))
 		return 0;

@@ -335,6 +335,39 @@ static __always_inline u64 waiting_labels(struct act *act, struct file_id *id)
 	return listed ? channel_labels(act, id) : everything(act);
 }
 
+/* note_received tells that labels came with what was taken from a socket: from the peer's
+ * address, or by what others have sent. */
+__noinline int note_received(struct act *act, u64 labels, u64 socket, u64 sources)
+{
+	struct sock *sk = (void *)socket;
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	u8 protocol = BPF_CORE_READ(sk, sk_protocol);
+	struct address peer = {};
+	struct file_id id;
+	struct origin *origin;
+
+	if (!act)
+		return 0;
+	origin = begin_gain(act, RECORD_GAIN, labels & sources ? WAY_SOURCE_ENDPOINT : WAY_SOCKET,
+			    labels);
+	if (!origin)
+		return 0;
+	origin->protocol = protocol;
+	origin->objects[0] = socket_id(sk);
+	if (is_inet(family)) {
+		id = inbox(sk, family, BPF_CORE_READ(sk, sk_type), protocol);
+		origin->objects[0] = id;
+		if (from_peer(&peer, sk, family)) {
+			origin->objects[1] = address_id(CHANNEL_OUTBOX, &peer, protocol);
+			origin->object_kind = OBJECT_ADDRESS;
+			origin->object_size = ADDRESS_SIZE;
+			__builtin_memcpy(origin->object, peer.bytes, ADDRESS_SIZE);
+		}
+	}
+	bpf_ringbuf_submit(origin, 0);
+	return 0;
+}
+
 /* socket_labels returns those of what waits for the process in a socket, or will. */
 __noinline u64 socket_labels(struct act *act, u64 socket)
 {
@@ -369,8 +402,11 @@ __noinline int through_channel(struct act *act, u64 ino, u64 where, u32 mask)
 
 	if (!act)
 		return 0;
-	if (mask & MAY_READ)
-		gain(act, waiting_labels(act, &id));
+	if (mask & MAY_READ) {
+		labels = gain(act, waiting_labels(act, &id));
+		if (labels)
+			note_gain(act, labels, way_of(id.dev), ino, where);
+	}
 	labels = carried(act);
 	if (mask & MAY_WRITE && labels)
 		mark(act, &id, labels, 0);

@@ -112,17 +112,6 @@ type CheckerOutput struct {
 	_      structs.HostLayout
 	Record struct {
 		_          structs.HostLayout
-		Time       uint64
-		Process    uint64
-		Labels     uint64
-		Ancestors  [16]uint64
-		Scope      uint32
-		Generation uint32
-		Clause     uint32
-		Row        uint32
-		Tgid       uint32
-		ObjectSize uint32
-		ArgsSize   uint32
 		Kind       uint8
 		Effect     uint8
 		Op         uint8
@@ -131,6 +120,21 @@ type CheckerOutput struct {
 		ArgsCut    uint8
 		Flags      uint8
 		Protocol   uint8
+		Time       uint64
+		Process    uint64
+		Labels     uint64
+		Carried    uint64
+		Lineage    uint64
+		Started    uint64
+		File       CheckerFileId
+		Ancestors  [16]uint64
+		Scope      uint32
+		Generation uint32
+		Clause     uint32
+		Row        uint32
+		Tgid       uint32
+		ObjectSize uint32
+		ArgsSize   uint32
 		Comm       [16]int8
 		Uid        uint32
 		Ask        [2]uint64
@@ -233,6 +237,9 @@ type CheckerScope struct {
 	Growth        uint64
 	Sent          uint64
 	Raw           uint64
+	GainWindow    uint64
+	GainsMissed   uint64
+	Gains         [2]uint32
 	Held          [64]uint32
 }
 
@@ -424,6 +431,7 @@ type CheckerThread struct {
 		Key    CheckerFileKey
 		Fresh  CheckerFileState
 		Owners CheckerFileOwners
+		Shared uint64
 	}
 	Args [2304]int8
 }

@@ -58,6 +58,7 @@ static __always_inline void fill_process(struct record *record)
 	if (!process)
 		return;
 	record->process = process->id;
+	record->carried = process->labels;
 	__builtin_memcpy(record->ancestors, process->ancestors, sizeof(record->ancestors));
 }
 
@@ -72,6 +73,18 @@ static __always_inline void fill_asked(struct record *record, struct act *act)
 	record->asked = act->asked;
 	record->ask[0] = thread ? thread->ask.deciding[0] : 0;
 	record->ask[1] = thread ? thread->ask.deciding[1] : 0;
+}
+
+/* fill_origin is what tells where the labels came from. */
+static __always_inline void fill_origin(struct record *record, struct act *act)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file_id none = {};
+
+	record->lineage = act->lineage;
+	record->started = BPF_CORE_READ(task, group_leader, start_boottime);
+	record->file = act->inode && act->object_kind == OBJECT_PATH ? file_id((void *)act->inode)
+								     : none;
 }
 
 /* count_lost counts a record that did not fit, by what decided. */
@@ -130,6 +143,7 @@ __noinline int emit(struct act *act, u32 kind)
 	fill_asked(record, act);
 	record->args_size = 0;
 	fill_process(record);
+	fill_origin(record, act);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	record->object_size = put_object(act, output);
 	if (act->op == OP_EXEC && !act->mapped)

@@ -179,6 +179,32 @@ type EnforcerMove struct {
 	Op    uint32
 }
 
+type EnforcerOrigin struct {
+	_          structs.HostLayout
+	Kind       uint8
+	Way        uint8
+	ObjectKind uint8
+	Protocol   uint8
+	Cut        uint8
+	Flags      uint8
+	ObjectSize uint16
+	Time       uint64
+	Process    uint64
+	Labels     uint64
+	Other      uint64
+	Started    uint64
+	Ancestors  [16]uint64
+	Objects    [2]EnforcerFileId
+	Scope      uint32
+	Generation uint32
+	Tgid       uint32
+	Inside     uint32
+	Uid        uint32
+	Pad        uint32
+	Comm       [16]int8
+	Object     [256]int8
+}
+
 type EnforcerOutput struct {
 	_      structs.HostLayout
 	Record EnforcerRecord
@@ -227,17 +253,6 @@ type EnforcerRange struct {
 
 type EnforcerRecord struct {
 	_          structs.HostLayout
-	Time       uint64
-	Process    uint64
-	Labels     uint64
-	Ancestors  [16]uint64
-	Scope      uint32
-	Generation uint32
-	Clause     uint32
-	Row        uint32
-	Tgid       uint32
-	ObjectSize uint32
-	ArgsSize   uint32
 	Kind       uint8
 	Effect     uint8
 	Op         uint8
@@ -246,6 +261,21 @@ type EnforcerRecord struct {
 	ArgsCut    uint8
 	Flags      uint8
 	Protocol   uint8
+	Time       uint64
+	Process    uint64
+	Labels     uint64
+	Carried    uint64
+	Lineage    uint64
+	Started    uint64
+	File       EnforcerFileId
+	Ancestors  [16]uint64
+	Scope      uint32
+	Generation uint32
+	Clause     uint32
+	Row        uint32
+	Tgid       uint32
+	ObjectSize uint32
+	ArgsSize   uint32
 	Comm       [16]int8
 	Uid        uint32
 	Ask        [2]uint64
@@ -313,6 +343,9 @@ type EnforcerScope struct {
 	Growth        uint64
 	Sent          uint64
 	Raw           uint64
+	GainWindow    uint64
+	GainsMissed   uint64
+	Gains         [2]uint32
 	Held          [64]uint32
 }
 
@@ -507,6 +540,7 @@ type EnforcerThread struct {
 		Key    EnforcerFileKey
 		Fresh  EnforcerFileState
 		Owners EnforcerFileOwners
+		Shared uint64
 	}
 	Args [2304]int8
 }
@@ -644,6 +678,7 @@ const (
 	EnforcerVarTypeOfLimits           = "type_of_limits"
 	EnforcerVarTypeOfMoveClasses      = "type_of_move_classes"
 	EnforcerVarTypeOfMoves            = "type_of_moves"
+	EnforcerVarTypeOfOrigin           = "type_of_origin"
 	EnforcerVarTypeOfRows             = "type_of_rows"
 	EnforcerVarTypeOfStates           = "type_of_states"
 	EnforcerVarTypeOfTokens           = "type_of_tokens"
@@ -832,6 +867,7 @@ type EnforcerVariableSpecs struct {
 	TypeOfLimits       *ebpf.VariableSpec `ebpf:"type_of_limits"`
 	TypeOfMoveClasses  *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
 	TypeOfMoves        *ebpf.VariableSpec `ebpf:"type_of_moves"`
+	TypeOfOrigin       *ebpf.VariableSpec `ebpf:"type_of_origin"`
 	TypeOfRows         *ebpf.VariableSpec `ebpf:"type_of_rows"`
 	TypeOfStates       *ebpf.VariableSpec `ebpf:"type_of_states"`
 	TypeOfTokens       *ebpf.VariableSpec `ebpf:"type_of_tokens"`
@@ -939,6 +975,7 @@ type EnforcerVariables struct {
 	TypeOfLimits       *ebpf.Variable `ebpf:"type_of_limits"`
 	TypeOfMoveClasses  *ebpf.Variable `ebpf:"type_of_move_classes"`
 	TypeOfMoves        *ebpf.Variable `ebpf:"type_of_moves"`
+	TypeOfOrigin       *ebpf.Variable `ebpf:"type_of_origin"`
 	TypeOfRows         *ebpf.Variable `ebpf:"type_of_rows"`
 	TypeOfStates       *ebpf.Variable `ebpf:"type_of_states"`
 	TypeOfTokens       *ebpf.Variable `ebpf:"type_of_tokens"`

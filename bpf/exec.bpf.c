@@ -354,17 +354,85 @@ static __always_inline void report_foreign(struct act *act, u32 reason)
 	settle(act);
 }
 
+/* name_object makes a path that the kernel has as text the act's object, unless it is a
+ * long one. */
+__noinline int name_object(struct act *act, u64 name)
+{
+	struct scratch *scratch;
+	u64 at, length;
+	long size;
+
+	if (!act)
+		return 0;
+	scratch = scratch_at(act->scratch);
+	if (!scratch)
+		return 0;
+	size = bpf_probe_read_kernel_str(scratch->name, NAME_SIZE, (void *)name);
+	if (size <= 1 || size >= NAME_SIZE)
+		return 0;
+	length = size - 1;
+	BOUND(length, NAME_SIZE - 1);
+	at = PATH_SIZE - 1 - length;
+	act->object = at;
+	BOUND(at, PATH_SIZE - 1);
+	bpf_probe_read_kernel(&scratch->path[at], length, scratch->name);
+	return 0;
+}
+
+/* exec_sources are the labels that the programs of an exec have by their names. */
+static __always_inline u64 exec_sources(struct act *act, struct thread *thread)
+{
+	u64 sources = 0;
+
+	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++) {
+		struct exec_level *level = &thread->exec.level[i];
+
+		if (i >= thread->exec.levels)
+			break;
+		sources |= row_sources(act->image, level->row) |
+			   row_exec_sources(act->image, level->row) |
+			   row_exec_sources(act->image, level->name_row);
+	}
+	return sources;
+}
+
+/* note_exec tells that labels came with an exec. Of a script and its interpreter the
+ * script is named, as in FILENAME. */
+__noinline int note_exec(struct act *act, u64 labels, u64 mount, u64 dentry, u64 filename)
+{
+	struct thread *thread = thread_state();
+	u64 sources;
+
+	if (!act || !thread)
+		return 0;
+	act->object_kind = OBJECT_PATH;
+	act->object = render(act->scratch, mount, dentry);
+	if (thread->exec.levels > 1)
+		name_object(act, filename);
+	sources = exec_sources(act, thread);
+	note_gain(act, labels & sources, WAY_SOURCE_EXEC, 0, 0);
+	note_gain(act, labels & ~sources, WAY_PROGRAM, 0, 0);
+	return 0;
+}
+
 /* commit_labels comes before all levels' transforms: what one program brings in must
  * not come back after another has cleared it. */
 static __always_inline void commit_labels(struct act *act, struct thread *thread,
-					  struct process *process)
+					  struct process *process, struct linux_binprm *bprm)
 {
+	struct file *file = BPF_CORE_READ(bprm, file);
+	u64 gained = 0;
+
 	process->pending_count = 0;
 	process->cleared = 0;
 	__builtin_memset(&process->opened, 0, sizeof(process->opened));
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++)
 		if (i < thread->exec.levels)
-			gain(act, thread->exec.level[i].labels);
+			gained |= gain(act, thread->exec.level[i].labels);
+	if (gained)
+		note_exec(act, gained, (u64)BPF_CORE_READ(file, f_path.mnt),
+			  (u64)BPF_CORE_READ(file, f_path.dentry),
+			  (u64)BPF_CORE_READ(bprm, filename));
 }
 
 struct fd_walk {
@@ -442,31 +510,6 @@ static __always_inline void last_stage(struct act *act, struct thread *thread,
 		check_strings(act);
 }
 
-/* name_object makes a path that the kernel has as text the act's object, unless it is a
- * long one. */
-__noinline int name_object(struct act *act, u64 name)
-{
-	struct scratch *scratch;
-	u64 at, length;
-	long size;
-
-	if (!act)
-		return 0;
-	scratch = scratch_at(act->scratch);
-	if (!scratch)
-		return 0;
-	size = bpf_probe_read_kernel_str(scratch->name, NAME_SIZE, (void *)name);
-	if (size <= 1 || size >= NAME_SIZE)
-		return 0;
-	length = size - 1;
-	BOUND(length, NAME_SIZE - 1);
-	at = PATH_SIZE - 1 - length;
-	act->object = at;
-	BOUND(at, PATH_SIZE - 1);
-	bpf_probe_read_kernel(&scratch->path[at], length, scratch->name);
-	return 0;
-}
-
 static __always_inline void complete(struct act *act, struct thread *thread,
 				     struct linux_binprm *bprm, u64 argv)
 {
@@ -479,7 +522,7 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 		env = foreign_env(argv, argc, BPF_CORE_READ(bprm, envc));
 	if (process) {
 		exec_sharer(act, process);
-		commit_labels(act, thread, process);
+		commit_labels(act, thread, process, bprm);
 	}
 	if (in_setup(act))
 		inherit_files(act);
@@ -497,6 +540,8 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 			     (u64)BPF_CORE_READ(file, f_path.dentry));
 	if (levels > 1) /* that is the interpreter; who reads the record knows the script */
 		name_object(act, (u64)BPF_CORE_READ(bprm, filename));
+	if (process && process->opened.endorsed)
+		note_gain(act, process->opened.endorsed, WAY_ENDORSED, 0, 0);
 	if (settle(act))
 		bpf_send_signal(SIGKILL);
 	else if (foreign)

@@ -19,6 +19,8 @@ static __always_inline bool probe(struct act *act, struct file *file)
 {
 	struct scope_files *known = files_of(act);
 
+	/* The number first, though same_file compares it too: it is read directly here, and
+	 * spares the probes of same_file, on each open. */
 	if (!known || file->f_inode->i_ino != known->probe.ino ||
 	    !same_file(file->f_inode, &known->probe))
 		return false;
@@ -119,9 +121,13 @@ static __always_inline void flow(struct act *act, struct file *file, u32 row, u3
 {
 	u64 inode = (u64)BPF_CORE_READ(file, f_inode);
 	u64 sources = row_sources(act->image, row), marks = row_marks(act->image, row);
+	u64 gained;
 
-	if (mode & FMODE_READ)
-		gain(act, act->labels);
+	if (mode & FMODE_READ) {
+		gained = gain(act, act->labels);
+		if (gained)
+			note_file(act, gained, sources, inode);
+	}
 	/* Another name of what is protected is one that is known, or that is made. */
 	if (marks && BPF_CORE_READ((struct inode *)inode, i_nlink) < 2)
 		marks = 0;
@@ -223,6 +229,19 @@ static __always_inline u32 used(u32 ops, int mask)
 	return mask & MAY_WRITE ? ops | BIT(NUM_OPS) : ops;
 }
 
+/* read_opened gives the process the labels of a file that it reads through a descriptor. */
+__noinline int read_opened(struct act *act, u64 opened, u32 row)
+{
+	struct file *file = (void *)opened;
+	u64 gained = act ? gain(act, act->labels) : 0;
+
+	if (!gained)
+		return 0;
+	name_opened(act, opened);
+	note_file(act, gained, row_sources(act->image, row), (u64)BPF_CORE_READ(file, f_inode));
+	return 0;
+}
+
 /* judge_use: opening the file has been reported, so that only a refusal is new. */
 static __always_inline void judge_use(struct act *act, struct file *file, u32 ops, int mask)
 {
@@ -237,7 +256,7 @@ static __always_inline void judge_use(struct act *act, struct file *file, u32 op
 		return;
 	act->effect = EFFECT_ALLOW;
 	if (mask & MAY_READ)
-		gain(act, act->labels);
+		read_opened(act, number_of(file), row);
 	if (mask & MAY_WRITE)
 		mark_file(act, (u64)BPF_CORE_READ(file, f_inode), act->labels, FILE_MODIFIED);
 	move_all_gates(act, row, ops);

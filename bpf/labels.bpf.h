@@ -195,9 +195,9 @@ static __always_inline bool matters(struct act *act, u64 *labels, u64 marks)
  * add_to adds labels and marks to the file or channel of THREAD's marking, which has
  * what it counts as without an entry as well. Marks are enum file_flag, and above them
  * the row that protects a file, or who listens at an endpoint. It returns the labels that
- * it has gained and others get without asking: those of a channel, or of a file that is
- * mapped. When there is no room, the scope is saturated from then on, so nothing is
- * forgotten.
+ * it has gained, and notes whether others get them without asking: those of a channel, or
+ * of a file that is mapped. When there is no room, the scope is saturated from then on, so
+ * nothing is forgotten.
  */
 static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 labels, u64 marks,
 				  bool channel)
@@ -216,7 +216,8 @@ static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 la
 		state = new_file_state(act, &thread->marking, scope);
 	if (!state) {
 		saturate(act, scope);
-		return channel ? labels : 0;
+		thread->marking.shared = channel;
+		return labels;
 	}
 	if ((state->flags | flags) != state->flags)
 		__sync_fetch_and_or(&state->flags, flags);
@@ -228,7 +229,8 @@ static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 la
 	if (!gained)
 		return 0;
 	gained &= ~__sync_fetch_and_or(&state->labels, labels);
-	return channel || state->flags & FILE_SHARED ? gained : 0;
+	thread->marking.shared = channel || state->flags & FILE_SHARED;
+	return gained;
 }
 
 static __always_inline void drop_file(struct file_id *id, u32 slot, u32 generation)

@@ -78,7 +78,7 @@ static __always_inline void judge_map(struct act *act, struct file *file, bool w
 	if (denied(act))
 		return;
 	act->effect = EFFECT_ALLOW;
-	gain(act, act->labels);
+	read_opened(act, number_of(file), row);
 	if (writes) {
 		map_write(sharer, &id);
 		mark_file(act, act->inode, act->labels, FILE_MODIFIED);
@@ -201,8 +201,18 @@ static __always_inline void write_into(struct act *act, struct process *other)
 		refuse(act, OP_WRITE, REASON_NO_MEMORY);
 		return;
 	}
+	note_passed(act, act->labels & everything(act) & ~theirs->labels & ~theirs->cleared,
+		    WAY_INTO, other->id);
 	gave(act, theirs, other->id, act->labels);
 	__sync_fetch_and_add(&scope->growth, 1);
+}
+
+static __always_inline void look_into(struct act *act, struct process *other)
+{
+	u64 gained = gain(act, other->labels);
+
+	if (gained)
+		note_gain(act, gained, WAY_INTO, other->id, 0);
 }
 
 /* reach_into moves labels between a process and one that it looks into. What can't be
@@ -214,11 +224,11 @@ static __always_inline void reach_into(struct act *act, struct process *other, u
 	if (!(mode & PTRACE_MODE_ATTACH)) {
 		/* Of opens, /proc/PID/environ and its like. */
 		if (opening() || number == X86_IO_URING_ENTER)
-			gain(act, other->labels);
+			look_into(act, other);
 		return;
 	}
 	if (number == X86_PROCESS_VM_READV || number == X86_PIDFD_GETFD)
-		gain(act, other->labels);
+		look_into(act, other);
 	else if (number == X86_PROCESS_VM_WRITEV)
 		write_into(act, other);
 	else

@@ -144,6 +144,7 @@ struct marking {
 	struct file_key key;
 	struct file_state fresh;
 	struct file_owners owners;
+	u64 shared; /* others get what was gained last */
 };
 
 /* Of a thread, since it is needed in more than one hook of one system call, or

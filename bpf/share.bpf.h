@@ -9,6 +9,7 @@
 #ifndef ACTPLANE_SHARE_H
 #define ACTPLANE_SHARE_H
 
+#include "gain.bpf.h"
 #include "gates.bpf.h"
 #include "labels.bpf.h"
 
@@ -190,7 +191,7 @@ static long spread_step(u64 step, struct settling *s)
 	if (!matters(s->act, &labels, FILE_MODIFIED))
 		return 0;
 	gained = add_to(s->act, thread, labels, FILE_MODIFIED, false);
-	if (gained)
+	if (gained && thread->marking.shared)
 		push_growth(thread, id_number(&thread->marking.key.id, SHARE_FILE), gained);
 	return 0;
 }
@@ -227,6 +228,8 @@ static u64 settle_step(void *map, u64 *id, struct sharer *sharer, struct settlin
 	if (!labels || !lists(sharer, *id, thread->growing.share))
 		return 0;
 	__sync_fetch_and_or(&sharer->labels, labels);
+	if (thread->growing.share != own_number(*id)) /* which told it itself */
+		note_passed(s->act, labels, WAY_SHARED_FILE + (thread->growing.share & 3), *id);
 	s->changed = 1;
 	spread(s, sharer, labels);
 	return 0;
@@ -289,11 +292,6 @@ static __always_inline void grow(struct act *act, u64 share, u64 labels)
 	carry_on(act);
 }
 
-static __always_inline u64 id_where(struct file_id *id)
-{
-	return (u64)id->dev << 32 | id->generation;
-}
-
 /* add_marked is add_to of the thread's marking, in one place. */
 __noinline u64 add_marked(struct act *act, u64 labels, u64 marks, u32 channel)
 {
@@ -302,7 +300,7 @@ __noinline u64 add_marked(struct act *act, u64 labels, u64 marks, u32 channel)
 	return act && thread ? add_to(act, thread, labels, marks, channel) : 0;
 }
 
-/* add_to_file adds labels and marks to a file, and returns what others gain by that. */
+/* add_to_file adds labels and marks to a file, and returns what it gains by that. */
 __noinline u64 add_to_file(struct act *act, u64 inode, u64 labels, u64 marks)
 {
 	struct thread *thread;
@@ -322,17 +320,40 @@ __noinline u64 add_to_file(struct act *act, u64 inode, u64 labels, u64 marks)
 	return add_marked(act, labels, marks, false);
 }
 
-/* mark_file adds labels and marks to a file, and carries them on. */
+/* others_gain tells whether others get what the thread has marked last. */
+static __always_inline bool others_gain(void)
+{
+	struct thread *thread = thread_state();
+
+	return !thread || thread->marking.shared;
+}
+
+/* mark_file adds labels and marks to a file, and carries them on. Labels come from the
+ * process where its contents are modified, and else from its name. */
 __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 {
-	u64 gained = act ? add_to_file(act, inode, labels, marks) : 0;
+	u64 gained = act ? add_to_file(act, inode, labels, marks) : 0, given;
 	struct file_id id;
 
 	if (!gained)
 		return 0;
+	given = marks & FILE_MODIFIED ? act->labels : 0;
 	id = file_id((void *)inode);
-	grow(act, id_number(&id, SHARE_FILE), gained);
+	note_give(act, gained & given, WAY_FILE, id.ino, id_where(&id));
+	note_give(act, gained & ~given, WAY_SOURCE_FILE, id.ino, id_where(&id));
+	if (others_gain())
+		grow(act, id_number(&id, SHARE_FILE), gained);
 	return 0;
+}
+
+/* way_of tells what a channel is, as far as its id does. */
+static __always_inline u32 way_of(u32 dev)
+{
+	if (dev == CHANNEL_TERMINAL)
+		return WAY_TERMINAL;
+	if (dev == CHANNEL_QUEUE)
+		return WAY_QUEUE;
+	return dev >= CHANNEL_SOCKET ? WAY_SOCKET : WAY_PIPE;
 }
 
 /* mark_channel is mark_file of what is no file. WHERE is the device and generation of its
@@ -353,8 +374,10 @@ __noinline int mark_channel(struct act *act, u64 ino, u64 where, u64 labels, u64
 	thread->marking.key.id = id;
 	__builtin_memset(&thread->marking.fresh, 0, sizeof(thread->marking.fresh));
 	gained = add_marked(act, labels, marks, true);
-	if (gained)
-		grow(act, id_number(&id, SHARE_CHANNEL), gained);
+	if (!gained)
+		return 0;
+	note_give(act, gained, way_of(id.dev), ino, where);
+	grow(act, id_number(&id, SHARE_CHANNEL), gained);
 	return 0;
 }
 
@@ -372,9 +395,10 @@ static __always_inline void gave(struct act *act, struct sharer *sharer, u64 id,
 
 /*
  * gain gives the current process the labels that a flow brings: not those that its
- * program has cleared, nor those of integrity, which it loses when it gains another.
+ * program has cleared, nor those of integrity, which it loses when it gains another. It
+ * returns those that it did not have, for the caller to note where they came from.
  */
-__noinline int gain(struct act *act, u64 labels)
+__noinline u64 gain(struct act *act, u64 labels)
 {
 	struct process *process = current_process();
 	struct sharer *sharer;
@@ -397,7 +421,7 @@ __noinline int gain(struct act *act, u64 labels)
 	sharer = sharer_of(process);
 	if (sharer)
 		gave(act, sharer, process->id, labels);
-	return 0;
+	return labels;
 }
 
 /* clear_shared notes what a process's program has cleared: what it shares does not bring

@@ -4,15 +4,28 @@
 
 /* Sockets: connections and datagrams to addresses and to Unix sockets. */
 
+/* note_reached tells that labels came with a connection or a message. */
+__noinline int note_reached(struct act *act, u64 gained, u64 sources)
+{
+	note_gain(act, gained & sources, WAY_SOURCE_ENDPOINT, 0, 0);
+	note_gain(act, gained & ~sources, WAY_ENDPOINT, 0, 0);
+	return 0;
+}
+
 /* reach decides on a peer's row and lets its labels in. */
 static __always_inline void reach(struct act *act, u32 row, u32 op)
 {
+	u64 gained;
+
 	/* A peer without a name here has no source's either. */
 	if (row != ROW_UNKNOWN)
 		bring(act, row_sources(act->image, row));
 	decide(act, row, op, ARGS_NONE);
-	if (!denied(act))
-		gain(act, act->labels);
+	if (denied(act))
+		return;
+	gained = gain(act, act->labels);
+	if (gained)
+		note_reached(act, gained, row == ROW_UNKNOWN ? 0 : row_sources(act->image, row));
 }
 
 /* locate_address makes an address the act's object and returns its row. */
@@ -322,8 +335,8 @@ static __always_inline bool reach_unix(struct sock *peer, struct sock *receiver,
 {
 	struct file_id id = socket_id(peer);
 	struct act act = {};
+	u64 local = 0, gained;
 	bool refused;
-	u64 local = 0;
 
 	if (!begin(&act, &refused))
 		return refused;
@@ -335,7 +348,9 @@ static __always_inline bool reach_unix(struct sock *peer, struct sock *receiver,
 		bring(&act, (channel_labels(&act, &id) | owner_labels(local)) & everything(&act));
 	judge_unix(&act, peer, op);
 	if (!denied(&act)) {
-		gain(&act, act.labels);
+		gained = gain(&act, act.labels);
+		if (gained)
+			note_gain(&act, gained, WAY_ENDPOINT, id.ino, id_where(&id));
 		send_unix(&act, receiver);
 		if (local & FILE_HERE)
 			send_unix(&act, peer);

@@ -166,6 +166,7 @@ int mark_cgroup(struct bpf_sysctl *unused)
 /* bpf2go exports the types that a program's BTF holds. */
 const enum limits *type_of_limits __attribute__((unused));
 const struct answer_change *type_of_answer_change __attribute__((unused));
+const struct origin *type_of_origin __attribute__((unused));
 
 /* Run by the daemon, once: what the host's root directory is. */
 SEC("syscall")

@@ -33,7 +33,7 @@ type enforcer interface {
 	TakeLost(kernel.Slot) ([]kernel.LostRecord, error)
 	Process(pid int) (kernel.Process, bool, error)
 	// Records reads the ring buffer until ctx ends.
-	Records(context.Context, func(kernel.Record)) error
+	Records(context.Context, func(kernel.Record), func(kernel.Gain)) error
 	Problems() []string
 	// Requests lists what asks in all scopes.
 	Requests() ([]kernel.Request, error)

@@ -231,6 +231,16 @@ struct thread_info {
 	u32 status;
 };
 
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[];
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -241,6 +251,7 @@ struct task_struct {
 	const struct cred *cred;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	struct pid *thread_pid;
 	struct mm_struct *mm;
 	struct fs_struct *fs;
 	struct files_struct *files;

@@ -29,6 +29,7 @@ type bench struct {
 	dir     string // of the test's files; $D in a policy
 	policy  *policy.Policy
 	records chan Record
+	gains   chan Gain
 	// stopRecords ends the reading of records, and waits for its end.
 	stopRecords func()
 }
@@ -118,7 +119,7 @@ func newBenchOf(t *testing.T, tier Tier, text string) *bench {
 		t.Fatal(err)
 	}
 	k := shared.open(t, tier)
-	b := &bench{t: t, k: k, dir: dir, policy: compiled, records: make(chan Record, 1000)}
+	b := &bench{t: t, k: k, dir: dir, policy: compiled, records: make(chan Record, 1000), gains: make(chan Gain, 1000)}
 	b.readRecords()
 	b.cgroup = filepath.Join("/sys/fs/cgroup", "actplane-test-"+filepath.Base(dir))
 	if err := os.MkdirAll(b.cgroup, 0o755); err != nil {
@@ -164,7 +165,7 @@ func (b *bench) readRecords() {
 	k := b.k
 	go func() {
 		defer close(done)
-		_ = k.Records(ctx, func(r Record) { b.records <- r })
+		_ = k.Records(ctx, func(r Record) { b.records <- r }, func(g Gain) { b.gains <- g })
 	}()
 	b.stopRecords = func() {
 		cancel()

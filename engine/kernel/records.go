@@ -26,6 +26,8 @@ const (
 	processSetup  = 1
 	processDeep   = 2
 	recordProbe   = 2
+	recordGain    = 3
+	recordGive    = 4
 	objectPath    = 1
 	objectAddress = 2
 	objectUnix    = 3
@@ -38,9 +40,10 @@ const (
 	usesNames     = 1 << 18
 )
 
-// Records reads what the programs report, until the context ends. Only one call at
+// Records reads what the programs report, until the context ends: verdicts, and how
+// labels came to where they are, in the order in which it happened. Only one call at
 // a time. Self-tests get their records through it, so it must be running.
-func (k *Kernel) Records(ctx context.Context, handle func(Record)) error {
+func (k *Kernel) Records(ctx context.Context, handle func(Record), gained func(Gain)) error {
 	reader, err := ringbuf.NewReader(k.maps["records"])
 	if err != nil {
 		return fmt.Errorf("read records: %w", err)
@@ -56,6 +59,14 @@ func (k *Kernel) Records(ctx context.Context, handle func(Record)) error {
 				return ctx.Err()
 			}
 			return fmt.Errorf("read records: %w", err)
+		}
+		if isGain(raw.RawSample) {
+			gain, err := decodeGain(raw.RawSample, boot)
+			if err != nil {
+				return err
+			}
+			gained(gain)
+			continue
 		}
 		record, row, err := decode(raw.RawSample, boot)
 		if err != nil {
@@ -95,23 +106,26 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 	}
 	object, args := tail[:raw.ObjectSize], tail[raw.ObjectSize:raw.ObjectSize+raw.ArgsSize]
 	record = Record{
-		Slot:    Slot{Index: raw.Scope, Generation: raw.Generation},
-		Time:    boot.Add(time.Duration(raw.Time)),
-		Probe:   raw.Kind == recordProbe,
-		Effect:  ir.Effect(raw.Effect),
-		Op:      ir.Op(raw.Op),
-		Object:  objectText(raw.ObjectKind, object, raw.Protocol),
-		Args:    splitArgs(args),
-		ArgsCut: raw.ArgsCut != 0,
-		PID:     int(raw.Tgid),
-		Comm:    comm(raw.Comm[:]),
-		Asked:   Asked(raw.Asked),
-		Ask:     AskKey(raw.Ask),
-		UID:     raw.Uid,
-		Mapped:  raw.Mapped != 0,
-		Directory: FileID{
-			Device: raw.Directory.Dev, Generation: raw.Directory.Generation, Inode: raw.Directory.Ino,
-		},
+		Slot:      Slot{Index: raw.Scope, Generation: raw.Generation},
+		Time:      boot.Add(time.Duration(raw.Time)),
+		Probe:     raw.Kind == recordProbe,
+		Effect:    ir.Effect(raw.Effect),
+		Op:        ir.Op(raw.Op),
+		Object:    objectText(raw.ObjectKind, object, raw.Protocol),
+		Args:      splitArgs(args),
+		ArgsCut:   raw.ArgsCut != 0,
+		PID:       int(raw.Tgid),
+		Comm:      comm(raw.Comm[:]),
+		Asked:     Asked(raw.Asked),
+		Ask:       AskKey(raw.Ask),
+		UID:       raw.Uid,
+		Mapped:    raw.Mapped != 0,
+		Directory: fileOf(raw.Directory),
+
+		File:    fileOf(raw.File),
+		Carried: raw.Carried,
+		Lineage: raw.Lineage,
+		Started: boot.Add(time.Duration(raw.Started)),
 	}
 	record.Process = Process{
 		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Flags&processSetup != 0,

@@ -349,7 +349,7 @@ func (k *Kernel) Stats(slot Slot) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost, Starved: scope.Starved,
+	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost, Starved: scope.Starved, Unnoted: scope.GainsMissed,
 		Saturated: scope.Flags&scopeSaturated != 0}, nil
 }
 

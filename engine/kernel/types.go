@@ -50,6 +50,7 @@ type Stats struct {
 	Notified uint64
 	Lost     uint64 // records that did not fit into the ring buffer
 	Starved  uint64 // operations refused for want of memory, without a record
+	Unnoted  uint64 // gains of labels without a record
 	// Saturated: there was no room for what is to be remembered of files.
 	Saturated bool
 }
@@ -103,6 +104,12 @@ type Record struct {
 	// arguments that nobody sees.
 	Mapped  bool
 	Process Process
+	// Carried are the labels of the process alone: Process.Labels has those that the
+	// operation would bring in, too.
+	Carried uint64
+	Lineage uint64 // bits of what the process and its ancestors have run
+	Started time.Time
+	File    FileID // of the object, if it is a file that there is
 	// Asked is what became of an ask, Ask whom an answer to it is for.
 	Asked Asked
 	Ask   AskKey

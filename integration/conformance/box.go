@@ -55,7 +55,7 @@ func openBoxes(ctx context.Context, actorFile string) (b *boxes, err error) {
 	}); err != nil {
 		return b, err
 	}
-	go func() { _ = b.kernel.Records(ctx, func(r kernel.Record) { b.records <- r }) }()
+	go func() { _ = b.kernel.Records(ctx, func(r kernel.Record) { b.records <- r }, func(kernel.Gain) {}) }()
 	b.cgroup = fmt.Sprintf("/sys/fs/cgroup/conformance-%d", os.Getpid())
 	return b, os.Mkdir(b.cgroup, 0o755)
 }
