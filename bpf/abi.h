@@ -546,6 +546,7 @@ struct record {
 	__u64 labels;  /* the process's, and those that the operation would bring in */
 	__u64 carried; /* the process's */
 	__u64 lineage;
+	__u64 sources;	     /* labels that the object has by its name */
 	__u64 started;	     /* when the process was, CLOCK_BOOTTIME, ns */
 	struct file_id file; /* the object, if it is a file that there is */
 	__u64 ancestors[MAX_ANCESTORS];
@@ -620,7 +621,7 @@ _Static_assert(sizeof(struct row) == 312, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 320, "record");
+_Static_assert(sizeof(struct record) == 328, "record");
 _Static_assert(sizeof(struct origin) == 504, "origin");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");

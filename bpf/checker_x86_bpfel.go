@@ -125,6 +125,7 @@ type CheckerOutput struct {
 		Labels     uint64
 		Carried    uint64
 		Lineage    uint64
+		Sources    uint64
 		Started    uint64
 		File       CheckerFileId
 		Ancestors  [16]uint64

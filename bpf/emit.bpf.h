@@ -82,6 +82,9 @@ static __always_inline void fill_origin(struct record *record, struct act *act)
 	struct file_id none = {};
 
 	record->lineage = act->lineage;
+	record->sources = row_sources(act->image, act->row);
+	if (act->op == OP_EXEC)
+		record->sources |= row_exec_sources(act->image, act->row);
 	record->started = BPF_CORE_READ(task, group_leader, start_boottime);
 	record->file = act->inode && act->object_kind == OBJECT_PATH ? file_id((void *)act->inode)
 								     : none;

@@ -266,6 +266,7 @@ type EnforcerRecord struct {
 	Labels     uint64
 	Carried    uint64
 	Lineage    uint64
+	Sources    uint64
 	Started    uint64
 	File       EnforcerFileId
 	Ancestors  [16]uint64

@@ -68,6 +68,9 @@ func RowFields(row *Row, zone *time.Location) []Field {
 	if len(e.Labels) > 0 {
 		add("carries", "%s", plain.Text(strings.Join(e.Labels, ", ")))
 	}
+	for _, origin := range Chain(e) {
+		add("by way of", "%s", plain.Text(origin.Label+": "+origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
+	}
 	if e.Clause != "" {
 		add("clause", "%s (%s)", plain.Text(e.Clause), plain.Text(e.ClausePos))
 	}

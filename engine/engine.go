@@ -194,7 +194,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	api.RegisterEngineService(server, &service{engine: e})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := e.config.Kernel.Records(ctx, e.record, func(kernel.Gain) {}); err != nil && ctx.Err() == nil {
+		if err := e.config.Kernel.Records(ctx, e.record, e.gained); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("read the kernel's records: %w", err)
 		}
 		return nil

@@ -66,6 +66,19 @@ func (e *Engine) record(rec kernel.Record) {
 	e.hub.publish(s, item)
 }
 
+// gained takes one record of how a label came to where it is; as record.
+func (e *Engine) gained(g kernel.Gain) {
+	e.mu.Lock()
+	s := e.slots[g.Slot]
+	e.mu.Unlock()
+	if s == nil {
+		return
+	}
+	if err := s.provenance.add(g); err != nil {
+		e.log.WithFields(s.fields()).WithError(err).Warn("how a label came about will not survive a restart")
+	}
+}
+
 // item puts the policy's words to a record.
 func (s *scope) item(rec kernel.Record) feedback.Item {
 	item := feedback.Item{
@@ -85,6 +98,7 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 	if p, ok := s.protected(rec.Clause); ok {
 		item.Clause, item.ClausePosition = "protect "+p.Text, p.Pos
 		item.Labels = s.labelNames(rec.Process.Labels & tested(p.If))
+		item.Origins = s.origins(rec, rec.Process.Labels&tested(p.If))
 		item.Because = "what `protect` lists can be read, and not changed, moved or removed, under any of its names"
 	}
 	if source, ok := s.fileSource(rec.Label); ok {
@@ -95,6 +109,7 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		item.Rule, item.Because = rule.Name, rule.Because
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos
 		item.Labels = s.labelNames(rec.Process.Labels & tested(clause.If))
+		item.Origins = s.origins(rec, rec.Process.Labels&tested(clause.If))
 	}
 	item.Also, item.AlsoCut = s.otherRules(rec.Matches, item.Rule), rec.MatchesCut
 	return item
@@ -151,8 +166,28 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Pid: int64(item.Process.PID), Comm: text(item.Process.Comm),
 		Labels: item.Labels, Lost: item.Lost,
 		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
-		Unrecorded: item.Unrecorded, Also: item.Also, AlsoCut: item.AlsoCut,
+		Unrecorded: item.Unrecorded, Also: item.Also, AlsoCut: item.AlsoCut, Chain: chain(item.Origins),
 	}
+}
+
+// chain is how the labels came to the process, as the API tells it.
+func chain(origins []feedback.Origin) []*api.Origin {
+	var out []*api.Origin
+	for _, origin := range origins {
+		told := &api.Origin{Label: origin.Label, Unrecorded: origin.Unrecorded, Left: uint32(origin.Left)}
+		for _, step := range origin.Steps {
+			next := &api.Step{
+				Way: string(step.Way), Source: step.Source, Object: text(step.Object), ObjectCut: step.Cut, Program: text(step.Program),
+				Process: step.Process, Pid: int64(step.HostPID), PidInside: int64(step.PID), Self: step.Self, Earlier: step.Earlier, Thing: step.Thing,
+			}
+			if !step.Time.IsZero() {
+				next.TimeUnixMs = step.Time.UnixMilli()
+			}
+			told.Steps = append(told.Steps, next)
+		}
+		out = append(out, told)
+	}
+	return out
 }
 
 // subscriberBuffer is how far a reader may fall behind before it loses events.

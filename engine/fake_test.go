@@ -38,6 +38,7 @@ type fakeKernel struct {
 	cgroups   map[kernel.Slot]uint64 // set by tests
 	processes map[int]kernel.Process
 	records   chan kernel.Record
+	gains     chan kernel.Gain
 	requests  []kernel.Request
 	answers   map[kernel.Slot]map[kernel.AskKey]kernel.Answer
 	ended     []kernel.AskKey // whose uses were ended
@@ -51,7 +52,7 @@ func newFakeKernel() *fakeKernel {
 		slots: map[kernel.Slot]kernel.Spec{}, states: map[kernel.Slot]kernel.State{}, forgotten: map[kernel.Slot]bool{}, lost: map[kernel.Slot][]kernel.LostRecord{},
 		stats:  map[kernel.Slot]kernel.Stats{},
 		exempt: map[kernel.Slot]uint64{}, cgroups: map[kernel.Slot]uint64{}, processes: map[int]kernel.Process{},
-		records: make(chan kernel.Record), answers: map[kernel.Slot]map[kernel.AskKey]kernel.Answer{},
+		records: make(chan kernel.Record), gains: make(chan kernel.Gain), answers: map[kernel.Slot]map[kernel.AskKey]kernel.Answer{},
 	}
 }
 
@@ -176,13 +177,15 @@ func (k *fakeKernel) Process(pid int) (kernel.Process, bool, error) {
 	return p, ok, nil
 }
 
-func (k *fakeKernel) Records(ctx context.Context, f func(kernel.Record)) error {
+func (k *fakeKernel) Records(ctx context.Context, f func(kernel.Record), gained func(kernel.Gain)) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case r := <-k.records:
 			f(r)
+		case g := <-k.gains:
+			gained(g)
 		}
 	}
 }
@@ -474,7 +477,7 @@ func (m *machine) deny(slot kernel.Slot, n int) {
 		})
 		m.kernel.records <- kernel.Record{
 			Slot: slot, Time: m.now(), Effect: ir.Block, Op: ir.Exec, Clause: 1, Object: "/usr/bin/git",
-			Args: []string{"git", "push"}, PID: 5, Comm: "git", Process: kernel.Process{ID: 9, Labels: 3},
+			Args: []string{"git", "push"}, PID: 5, Comm: "git", Process: kernel.Process{ID: 9, Labels: 3}, Carried: 3,
 		}
 	}
 }

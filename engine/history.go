@@ -3,19 +3,13 @@
 package engine
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/actplane/actplane/feedback"
-	"github.com/actplane/actplane/internal/atomicfile"
 )
 
 // maxJournal bounds a scope's journal, which lies in memory (/run is a tmpfs):
@@ -26,11 +20,9 @@ const maxJournal = 4 << 20
 // the next daemon continues: numbers go on and nobody is told twice.
 type history struct {
 	*feedback.Log
-	path string
 
-	mu   sync.Mutex
-	file *os.File // guarded by mu; nil when closed or not writable
-	size int64    // guarded by mu
+	mu      sync.Mutex
+	journal journal // guarded by mu
 	// fault is why a journal that was taken over is not continued.
 	fault error
 	lost  uint64 // guarded by mu; the slot's lost records told of so far
@@ -43,10 +35,14 @@ type entry struct {
 	Lost uint64
 }
 
+func journalOf(dir string) journal {
+	return journal{path: filepath.Join(dir, "events.jsonl"), limit: maxJournal}
+}
+
 // newHistory starts a journal in dir that goes on after items, or, without any, after
 // the number last.
 func newHistory(dir string, items []feedback.Item, last uint64) (*history, error) {
-	h := &history{path: filepath.Join(dir, "events.jsonl"), Log: logOf(items, last)}
+	h := &history{journal: journalOf(dir), Log: logOf(items, last)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h, h.rewrite()
@@ -55,19 +51,19 @@ func newHistory(dir string, items []feedback.Item, last uint64) (*history, error
 // loadHistory takes over the journal of an earlier daemon; an empty one goes on after
 // the number last.
 func loadHistory(dir string, last uint64) (*history, error) {
-	h := &history{path: filepath.Join(dir, "events.jsonl")}
-	text, err := os.ReadFile(h.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read journal: %w", err)
-	}
+	h := &history{journal: journalOf(dir)}
 	var items []feedback.Item
-	for line := range bytes.Lines(text) {
+	err := readJournal(h.journal.path, func(line []byte) error {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			break // cut off when the daemon was killed; it was never shown
+			return err // it was never shown
 		}
 		items = append(items, e.Item)
 		h.lost = e.Lost
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	h.Log = logOf(items, last)
 	h.mu.Lock()
@@ -115,35 +111,24 @@ func (h *history) told() uint64 {
 }
 
 func (h *history) write(e entry) error {
-	if h.file == nil {
-		return nil
-	}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
-	if h.size+int64(len(line)) > maxJournal {
-		if err := h.rewrite(); err != nil {
-			return err
-		}
+	full, err := h.journal.append(line)
+	if err != nil || !full {
+		return err
 	}
-	n, err := h.file.Write(append(line, '\n'))
-	h.size += int64(n)
-	if err != nil {
-		h.file.Close()
-		h.file = nil // a line that is cut must stay the last
-		return fmt.Errorf("write journal: %w", err)
+	if err := h.rewrite(); err != nil {
+		return err
 	}
-	return nil
+	_, err = h.journal.append(line)
+	return err
 }
 
 // rewrite writes the journal anew, with as many of the newest items as fill
 // half of it, and opens it. mu is held.
 func (h *history) rewrite() error {
-	if h.file != nil {
-		h.file.Close()
-		h.file = nil
-	}
 	var lines [][]byte
 	size := 0
 	items := h.Items(0)
@@ -157,36 +142,13 @@ func (h *history) rewrite() error {
 		}
 		lines = append(lines, line)
 	}
-	err := atomicfile.Fill(h.path, atomicfile.Options{Mode: 0o600}, func(file io.Writer) error {
-		out := bufio.NewWriter(file)
-		for i := len(lines) - 1; i >= 0; i-- {
-			out.Write(lines[i])
-			out.WriteByte('\n')
-		}
-		return out.Flush()
-	})
-	if err != nil {
-		return fmt.Errorf("write journal: %w", err)
-	}
-	file, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return fmt.Errorf("open journal: %w", err)
-	}
-	info, err := file.Stat()
-	if err != nil {
-		file.Close()
-		return fmt.Errorf("open journal: %w", err)
-	}
-	h.file, h.size = file, info.Size()
-	return nil
+	slices.Reverse(lines)
+	return h.journal.replace(lines)
 }
 
 // close ends the journal; the items stay in memory.
 func (h *history) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.file != nil {
-		h.file.Close()
-		h.file = nil
-	}
+	h.journal.close()
 }

@@ -121,7 +121,9 @@ func (e *Engine) stage(s *scope) error {
 	var items []feedback.Item
 	var before kernel.Stats
 	var last uint64
+	var passages []passage
 	if old := e.earlier(s.id); old != nil {
+		passages = old.provenance.list()
 		items, before, last = old.events.Items(0), e.stats(old), old.events.Last()
 		old.told.copyTo(s.dir)
 	} else if saved := e.earlierStarts(s.id, s.now().Ended); saved != nil {
@@ -130,6 +132,9 @@ func (e *Engine) stage(s *scope) error {
 		last = saved.Sequence
 	}
 	if s.events, err = newHistory(s.dir, items, last); err != nil {
+		return err
+	}
+	if s.provenance, err = newProvenance(s.dir, passages); err != nil {
 		return err
 	}
 	s.told = loadCursors(s.dir, last)
@@ -154,6 +159,9 @@ func (e *Engine) discard(s *scope) {
 	s.closeListener()
 	if s.events != nil {
 		s.events.close()
+	}
+	if s.provenance != nil {
+		s.provenance.close()
 	}
 	// A bind mount of the directory elsewhere does not hold it.
 	if err := os.RemoveAll(s.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -120,6 +120,9 @@ func loadScope(dir string) (*scope, error) {
 	if s.events, err = loadHistory(dir, r.Base.Sequence); err != nil {
 		return nil, err
 	}
+	if s.provenance, err = loadProvenance(dir); err != nil {
+		return nil, err
+	}
 	s.told = loadCursors(dir, s.events.Last())
 	if s.requests, err = loadRequests(dir); err != nil {
 		return nil, err

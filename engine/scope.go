@@ -20,12 +20,14 @@ import (
 // scope is one container's, from Prepare until its events are forgotten. What
 // changes its state holds the lock of its id (Engine.ids).
 type scope struct {
-	id       string
-	dir      string      // scopes/ID in the run directory
-	program  *ir.Program // as prepared; never changed
-	events   *history
-	told     *cursors // what of events was delivered to whom
-	requests *requests
+	id      string
+	dir     string      // scopes/ID in the run directory
+	program *ir.Program // as prepared; never changed
+	events  *history
+	// provenance is how its labels came about.
+	provenance *provenance
+	told       *cursors // what of events was delivered to whom
+	requests   *requests
 	// orphaned: the kernel may hold it in a slot of which there is no note. Set
 	// before others know the scope.
 	orphaned bool

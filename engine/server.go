@@ -120,6 +120,11 @@ func (s *service) Events(ctx context.Context, req *api.EventsRequest, stream api
 	return s.engine.stream(ctx, req, stream.Send)
 }
 
+// Provenance implements api.EngineService.
+func (s *service) Provenance(_ context.Context, req *api.ProvenanceRequest) (*api.ProvenanceResponse, error) {
+	return s.engine.provenance(req.Scope, req.Sequence)
+}
+
 // degraded lists what is not as it should be for all scopes.
 func (e *Engine) degraded() []string {
 	e.mu.Lock()

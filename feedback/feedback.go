@@ -86,6 +86,8 @@ type Item struct {
 	// Labels are those that the clause tested and the process carries.
 	Labels  []string
 	Process Process
+	// Origins tell of each of these labels how the process came by it.
+	Origins []Origin `json:",omitempty"`
 	// Outcome and Request are of an ask: what became of it, and the request that
 	// people know it by. By is who answered.
 	Outcome Outcome `json:",omitempty"`

@@ -51,6 +51,8 @@ func TestHostileTexts(t *testing.T) {
 		"program":  func(i *Item, text string) { i.Operation, i.Args, i.Process.Comm = "open", nil, text },
 		"name":     func(i *Item, text string) { i.Args = []string{text, "push"} },
 		"rule":     func(i *Item, text string) { i.Rule = text },
+		"chain":    func(i *Item, text string) { i.Origins = secretChain(); i.Origins[0].Steps[0].Object = text },
+		"reader":   func(i *Item, text string) { i.Origins = secretChain(); i.Origins[0].Steps[0].Program = text },
 	}
 	for place, put := range places {
 		harmless := push()
@@ -82,7 +84,7 @@ func TestHostileTexts(t *testing.T) {
 func checkShown(t *testing.T, item Item) {
 	t.Helper()
 	message := item.Message()
-	if !utf8.ValidString(message) || len(message) > 4000 {
+	if !utf8.ValidString(message) || len(message) > 5000 {
 		t.Errorf("%q: %d bytes", message, len(message))
 	}
 	for _, r := range message {

@@ -59,6 +59,12 @@ func (i Item) bytes() int {
 	for _, label := range i.Labels {
 		size += text + len(label)
 	}
+	for _, origin := range i.Origins {
+		size += text + len(origin.Label)
+		for _, step := range origin.Steps {
+			size += item/2 + len(step.Object) + len(step.Program)
+		}
+	}
 	return size
 }
 

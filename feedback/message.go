@@ -40,13 +40,14 @@ func (i Item) Message() string {
 	i.writeOperation(&b)
 	if i.Outcome != "" {
 		i.writeAsked(&b)
-		return b.String()
+		return b.String() + i.origins()
 	}
 	b.WriteByte(' ')
 	b.WriteString(outcome(i.Effect, i.Operation))
 	b.WriteString(", by ")
 	b.WriteString(i.reason())
 	b.WriteString(i.again())
+	b.WriteString(i.origins())
 	return b.String()
 }
 

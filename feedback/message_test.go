@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -14,6 +15,66 @@ func push() Item {
 		Effect: Block, Operation: "exec", Object: "/usr/bin/git", Args: []string{"git", "push", "origin"},
 		Rule: "no-push", Because: "Pushing needs a human. Open a merge request with `make mr` instead.",
 		Clause: `block exec "git" "push" if AGENT`, Process: Process{Comm: "bash", ID: 2, Ancestors: []uint64{1}},
+		Time: time.Date(2026, 3, 1, 10, 5, 0, 0, time.UTC),
+	}
+}
+
+// secretChain is how a secret came through a pipe to the parent of a process.
+func secretChain() []Origin {
+	at := time.Date(2026, 3, 1, 10, 2, 3, 0, time.UTC)
+	return []Origin{{Label: "SECRET", Steps: []Step{
+		{Way: WayRead, Source: true, Object: "/src/.env", Program: "cat", PID: 41, HostPID: 9041, Time: at},
+		{Way: WayPipe, Program: "python3", PID: 44, HostPID: 9044, Time: at.AddDate(0, 0, -1).Add(time.Second)},
+		{Way: WayInherit, Program: "git", Self: true},
+	}}}
+}
+
+// Each way has words of its own, and those for who is outside have the host's numbers.
+func TestOriginText(t *testing.T) {
+	at := time.Date(2026, 3, 1, 10, 2, 3, 0, time.UTC)
+	step := Step{Program: "cat", PID: 41, HostPID: 9041, Object: "/tmp/x", Time: at}
+	for way, want := range map[Way]string{
+		WayRead:     `"cat" (pid 9041) read "/tmp/x" at 10:02:03Z`,
+		WayRan:      `"cat" (pid 9041) ran "/tmp/x" at 10:02:03Z`,
+		WayReached:  `"cat" (pid 9041) reached "/tmp/x" at 10:02:03Z`,
+		WayWrote:    `"cat" (pid 9041) wrote "/tmp/x" at 10:02:03Z`,
+		WayEndorsed: `"cat" (pid 9041) ran "/tmp/x", which endorses with it, at 10:02:03Z`,
+		WayNamed:    `the file has it by a name that is a source of it`,
+		WaySocket:   `"cat" (pid 9041) got it through a socket at 10:02:03Z`,
+		WayPipe:     `"cat" (pid 9041) got it through a pipe at 10:02:03Z`,
+		WayTerminal: `"cat" (pid 9041) got it through a terminal at 10:02:03Z`,
+		WayQueue:    `"cat" (pid 9041) got it through a queue at 10:02:03Z`,
+		WayMapped:   `"cat" (pid 9041) got it through a file that it had mapped at 10:02:03Z`,
+		WayChannel:  `"cat" (pid 9041) got it through what it was reading at 10:02:03Z`,
+		WayMemory:   `"cat" (pid 9041) got it through memory that it shares at 10:02:03Z`,
+		WayLooked:   `"cat" (pid 9041) got it by looking into another process at 10:02:03Z`,
+		WayEntered:  `"cat" (pid 9041) got it when another process wrote into its memory at 10:02:03Z`,
+		WayBrought:  `"/tmp/x" carries it`,
+		WayInherit:  `"cat" (pid 9041) descends from that one`,
+	} {
+		step.Way = way
+		if got := (Origin{Steps: []Step{step}}).Text(at, true); got != want {
+			t.Errorf("%s: got  %s\nwant %s", way, got, want)
+		}
+	}
+	odd := Origin{Unrecorded: true, Left: 3, Steps: []Step{{Way: WayRead, Cut: true, Object: "b/c"}, {Way: WayWrote, Earlier: true, Time: at}}}
+	if got, want := odd.Text(at, false), `a process read … "b/c" (how it came there was not recorded); then 3 more; `+
+		`a process wrote something without a name here at 10:02:03Z, in an earlier start of the container`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// In a container the host's numbers are not told.
+func TestChainInside(t *testing.T) {
+	item := push()
+	item.Origins = secretChain()
+	item.Origins[0].Steps[0].Thing = "28:7:0"
+	text, err := EncodeJSON(newEntry(item))
+	if err != nil || strings.Contains(string(text), "9041") || strings.Contains(string(text), "28:7:0") || !strings.Contains(string(text), `"way":"pipe"`) {
+		t.Errorf("%s %v", text, err)
+	}
+	if item.Origins[0].Steps[0].HostPID != 9041 {
+		t.Error("the item was changed")
 	}
 }
 
@@ -71,6 +132,13 @@ func TestMessage(t *testing.T) {
 		{"a label that is missing", func(i *Item) { i.Clause = `block exec "git" if AGENT and not REVIEWED` },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because +
 				` Trying again changes nothing as long as this holds: AGENT and not REVIEWED.`},
+		{"a chain", func(i *Item) { i.Origins = secretChain() },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again +
+				` Label SECRET: "cat" (pid 41) read "/src/.env", a source of it, at 10:02:03Z; "python3" (pid 44) got it through a pipe at 2026-02-28T10:02:04Z; this process descends from that one.`},
+		{"chains, one not recorded", func(i *Item) { i.Origins = append([]Origin{{Label: "AGENT"}}, secretChain()...) },
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again +
+				` Label AGENT: how the process came by it was not recorded.` +
+				` Label SECRET: "cat" (pid 41) read "/src/.env", a source of it, at 10:02:03Z; "python3" (pid 44) got it through a pipe at 2026-02-28T10:02:04Z; this process descends from that one.`},
 		{"another rule", func(i *Item) { i.Also = []string{"no-git\n"} },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again + ` Another rule matches as well: "no-git\n".`},
 		{"other rules", func(i *Item) { i.Also = []string{"a", "b", "c", "d"} },
@@ -135,11 +203,18 @@ func TestMessageIsBounded(t *testing.T) {
 		}
 		item := Item{Effect: Block, Operation: "exec", Object: long, Args: many[:50], Rule: long,
 			Because: long, Clause: long, Labels: many[:20], Process: Process{Comm: long}}
-		if got := item.Message(); len(got) > 3000 || strings.Contains(got, "\n") || !utf8.ValidString(got) {
+		for range 20 {
+			origin := Origin{Label: long}
+			for range 20 {
+				origin.Steps = append(origin.Steps, Step{Way: WayRead, Source: true, Object: long, Program: long, PID: 1 << 30})
+			}
+			item.Origins = append(item.Origins, origin)
+		}
+		if got := item.Message(); len(got) > 4000 || strings.Contains(got, "\n") || !utf8.ValidString(got) {
 			t.Errorf("%q: %d bytes: %.300s", filler, len(got), got)
 		}
 		item.Operation, item.Because = "open", ""
-		if got := item.Message(); len(got) > 3000 || strings.Contains(got, "\n") || !utf8.ValidString(got) {
+		if got := item.Message(); len(got) > 4000 || strings.Contains(got, "\n") || !utf8.ValidString(got) {
 			t.Errorf("%q: %d bytes: %.300s", filler, len(got), got)
 		}
 	}

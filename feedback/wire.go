@@ -37,6 +37,7 @@ type Entry struct {
 	Clause         string       `json:"clause,omitempty"`
 	ClausePosition string       `json:"clause_position,omitempty"`
 	Labels         []string     `json:"labels,omitempty"`
+	Chain          []Origin     `json:"chain,omitempty"` // of each label, how the process came by it
 	Process        EntryProcess `json:"process"`
 	Outcome        Outcome      `json:"outcome,omitempty"`
 	Request        string       `json:"request,omitempty"`
@@ -114,6 +115,7 @@ func newEntry(item Item) Entry {
 		Clause:         cut(item.Clause, maxRawText),
 		ClausePosition: item.ClausePosition,
 		Labels:         item.Labels,
+		Chain:          inside(item.Origins),
 		Process:        EntryProcess{ID: strconv.FormatUint(item.Process.ID, 10), Comm: item.Process.Comm},
 		Outcome:        item.Outcome,
 		Request:        item.Request,

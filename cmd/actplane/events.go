@@ -18,6 +18,7 @@ import (
 
 	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/internal/daemon"
 )
 
@@ -160,10 +161,12 @@ type eventLine struct {
 	PID       int64     `json:"pid"`
 	Comm      string    `json:"comm"`
 	Labels    []string  `json:"labels"`
-	Lost      uint64    `json:"lost"`
-	Outcome   string    `json:"outcome,omitempty"` // of what asks
-	Request   string    `json:"request,omitempty"`
-	By        string    `json:"by,omitempty"` // who answered it
+	// Chain tells of each label how the process came by it.
+	Chain   []feedback.Origin `json:"chain,omitempty"`
+	Lost    uint64            `json:"lost"`
+	Outcome string            `json:"outcome,omitempty"` // of what asks
+	Request string            `json:"request,omitempty"`
+	By      string            `json:"by,omitempty"` // who answered it
 	// Unrecorded: it stands for so many operations, of whose objects nothing is known.
 	Unrecorded uint64 `json:"unrecorded"`
 }
@@ -182,7 +185,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
 			Outcome: e.Outcome, Request: e.Request, By: e.By,
-			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut,
+			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut, Chain: console.Chain(e),
 		}, "")
 	}
 	_, err := fmt.Fprintln(p.out, describeEvent(e, time.Local))
@@ -205,6 +208,9 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 	}
 	if len(e.Labels) > 0 {
 		fmt.Fprintf(&out, " carrying %s", clean(strings.Join(e.Labels, ", ")))
+		for _, origin := range console.Chain(e) {
+			fmt.Fprintf(&out, " (%s: %s)", clean(origin.Label), clean(origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
+		}
 	}
 	if e.Request != "" {
 		fmt.Fprintf(&out, "; request %s", clean(e.Request))

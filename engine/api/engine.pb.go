@@ -1267,8 +1267,10 @@ type Event struct {
 	// processes nothing is known.
 	Unrecorded uint64 `protobuf:"varint,21,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"`
 	// The other rules that match; there are more of them.
-	Also          []string `protobuf:"bytes,22,rep,name=also,proto3" json:"also,omitempty"`
-	AlsoCut       bool     `protobuf:"varint,23,opt,name=also_cut,json=alsoCut,proto3" json:"also_cut,omitempty"`
+	Also    []string `protobuf:"bytes,22,rep,name=also,proto3" json:"also,omitempty"`
+	AlsoCut bool     `protobuf:"varint,23,opt,name=also_cut,json=alsoCut,proto3" json:"also_cut,omitempty"`
+	// Of each of the labels, how the process came by it.
+	Chain         []*Origin `protobuf:"bytes,24,rep,name=chain,proto3" json:"chain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1464,6 +1466,482 @@ func (x *Event) GetAlsoCut() bool {
 	return false
 }
 
+func (x *Event) GetChain() []*Origin {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+// Origin is how a process came by a label.
+type Origin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Steps         []*Step                `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`            // in the order in which they happened
+	Unrecorded    bool                   `protobuf:"varint,3,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"` // how it came to where the first step takes it from is not known
+	Left          uint32                 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"`             // steps that are left out behind the first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origin) Reset() {
+	*x = Origin{}
+	mi := &file_engine_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origin) ProtoMessage() {}
+
+func (x *Origin) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origin.ProtoReflect.Descriptor instead.
+func (*Origin) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Origin) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Origin) GetSteps() []*Step {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *Origin) GetUnrecorded() bool {
+	if x != nil {
+		return x.Unrecorded
+	}
+	return false
+}
+
+func (x *Origin) GetLeft() uint32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+// Step is one passage of a label. Its texts are from inside the container.
+type Step struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Way           string                 `protobuf:"bytes,1,opt,name=way,proto3" json:"way,omitempty"`                                    // see docs/feedback.md
+	TimeUnixMs    int64                  `protobuf:"varint,2,opt,name=time_unix_ms,json=timeUnixMs,proto3" json:"time_unix_ms,omitempty"` // 0: not known, or none
+	Source        bool                   `protobuf:"varint,3,opt,name=source,proto3" json:"source,omitempty"`                             // the policy names the object as a source of the label
+	Object        string                 `protobuf:"bytes,4,opt,name=object,proto3" json:"object,omitempty"`
+	ObjectCut     bool                   `protobuf:"varint,5,opt,name=object_cut,json=objectCut,proto3" json:"object_cut,omitempty"` // its name has more in front
+	Program       string                 `protobuf:"bytes,6,opt,name=program,proto3" json:"program,omitempty"`                       // what the process called itself
+	Process       string                 `protobuf:"bytes,7,opt,name=process,proto3" json:"process,omitempty"`                       // names the process as long as the container runs; empty: not known
+	Pid           int64                  `protobuf:"varint,8,opt,name=pid,proto3" json:"pid,omitempty"`                              // host pid, for display; 0: not known
+	PidInside     int64                  `protobuf:"varint,9,opt,name=pid_inside,json=pidInside,proto3" json:"pid_inside,omitempty"`
+	Self          bool                   `protobuf:"varint,10,opt,name=self,proto3" json:"self,omitempty"`       // it is the process of the event
+	Earlier       bool                   `protobuf:"varint,11,opt,name=earlier,proto3" json:"earlier,omitempty"` // in an earlier start of the container
+	Thing         string                 `protobuf:"bytes,12,opt,name=thing,proto3" json:"thing,omitempty"`      // names the file or channel
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Step) Reset() {
+	*x = Step{}
+	mi := &file_engine_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Step) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Step) ProtoMessage() {}
+
+func (x *Step) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Step.ProtoReflect.Descriptor instead.
+func (*Step) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Step) GetWay() string {
+	if x != nil {
+		return x.Way
+	}
+	return ""
+}
+
+func (x *Step) GetTimeUnixMs() int64 {
+	if x != nil {
+		return x.TimeUnixMs
+	}
+	return 0
+}
+
+func (x *Step) GetSource() bool {
+	if x != nil {
+		return x.Source
+	}
+	return false
+}
+
+func (x *Step) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Step) GetObjectCut() bool {
+	if x != nil {
+		return x.ObjectCut
+	}
+	return false
+}
+
+func (x *Step) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *Step) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *Step) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Step) GetPidInside() int64 {
+	if x != nil {
+		return x.PidInside
+	}
+	return 0
+}
+
+func (x *Step) GetSelf() bool {
+	if x != nil {
+		return x.Self
+	}
+	return false
+}
+
+func (x *Step) GetEarlier() bool {
+	if x != nil {
+		return x.Earlier
+	}
+	return false
+}
+
+func (x *Step) GetThing() string {
+	if x != nil {
+		return x.Thing
+	}
+	return ""
+}
+
+type ProvenanceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`        // container id, a unique prefix or a name
+	Sequence      uint64                 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"` // of the event
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProvenanceRequest) Reset() {
+	*x = ProvenanceRequest{}
+	mi := &file_engine_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProvenanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProvenanceRequest) ProtoMessage() {}
+
+func (x *ProvenanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProvenanceRequest.ProtoReflect.Descriptor instead.
+func (*ProvenanceRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ProvenanceRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *ProvenanceRequest) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+// ProvenanceResponse is how the labels of an event came to its process.
+type ProvenanceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Event         *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	Nodes         []*Node                `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Edges         []*Edge                `protobuf:"bytes,3,rep,name=edges,proto3" json:"edges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProvenanceResponse) Reset() {
+	*x = ProvenanceResponse{}
+	mi := &file_engine_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProvenanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProvenanceResponse) ProtoMessage() {}
+
+func (x *ProvenanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProvenanceResponse.ProtoReflect.Descriptor instead.
+func (*ProvenanceResponse) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ProvenanceResponse) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+func (x *ProvenanceResponse) GetNodes() []*Node {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *ProvenanceResponse) GetEdges() []*Edge {
+	if x != nil {
+		return x.Edges
+	}
+	return nil
+}
+
+// Node is something that had a label. Its texts are from inside the container.
+type Node struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`          // within the answer
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`      // "process", "file", "program", "endpoint", "channel", or "event": what was decided on
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`      // a program, path or address; may be empty
+	Pid           int64                  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`       // of a process: host pid
+	Source        bool                   `protobuf:"varint,5,opt,name=source,proto3" json:"source,omitempty"` // the policy names it as a source
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_engine_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Node) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Node) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Node) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Node) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Node) GetSource() bool {
+	if x != nil {
+		return x.Source
+	}
+	return false
+}
+
+// Edge says that a label went from one node to another.
+type Edge struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Label         string                 `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	Way           string                 `protobuf:"bytes,4,opt,name=way,proto3" json:"way,omitempty"` // as in Step
+	TimeUnixMs    int64                  `protobuf:"varint,5,opt,name=time_unix_ms,json=timeUnixMs,proto3" json:"time_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Edge) Reset() {
+	*x = Edge{}
+	mi := &file_engine_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Edge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Edge) ProtoMessage() {}
+
+func (x *Edge) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Edge.ProtoReflect.Descriptor instead.
+func (*Edge) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Edge) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *Edge) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *Edge) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Edge) GetWay() string {
+	if x != nil {
+		return x.Way
+	}
+	return ""
+}
+
+func (x *Edge) GetTimeUnixMs() int64 {
+	if x != nil {
+		return x.TimeUnixMs
+	}
+	return 0
+}
+
 type RequestsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // as in EventsRequest
@@ -1475,7 +1953,7 @@ type RequestsRequest struct {
 
 func (x *RequestsRequest) Reset() {
 	*x = RequestsRequest{}
-	mi := &file_engine_proto_msgTypes[20]
+	mi := &file_engine_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1965,7 @@ func (x *RequestsRequest) String() string {
 func (*RequestsRequest) ProtoMessage() {}
 
 func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[20]
+	mi := &file_engine_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1978,7 @@ func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestsRequest.ProtoReflect.Descriptor instead.
 func (*RequestsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{20}
+	return file_engine_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RequestsRequest) GetScope() string {
@@ -1564,7 +2042,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_engine_proto_msgTypes[21]
+	mi := &file_engine_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +2054,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[21]
+	mi := &file_engine_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +2067,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{21}
+	return file_engine_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Request) GetId() string {
@@ -1792,7 +2270,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_engine_proto_msgTypes[22]
+	mi := &file_engine_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +2282,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[22]
+	mi := &file_engine_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +2295,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{22}
+	return file_engine_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Warning) GetApprover() string {
@@ -1844,7 +2322,7 @@ type Ancestor struct {
 
 func (x *Ancestor) Reset() {
 	*x = Ancestor{}
-	mi := &file_engine_proto_msgTypes[23]
+	mi := &file_engine_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +2334,7 @@ func (x *Ancestor) String() string {
 func (*Ancestor) ProtoMessage() {}
 
 func (x *Ancestor) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[23]
+	mi := &file_engine_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2347,7 @@ func (x *Ancestor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ancestor.ProtoReflect.Descriptor instead.
 func (*Ancestor) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{23}
+	return file_engine_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Ancestor) GetPid() int64 {
@@ -1907,7 +2385,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_engine_proto_msgTypes[24]
+	mi := &file_engine_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2397,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[24]
+	mi := &file_engine_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2410,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{24}
+	return file_engine_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Answered) GetDenied() bool {
@@ -2024,7 +2502,7 @@ type Operator struct {
 
 func (x *Operator) Reset() {
 	*x = Operator{}
-	mi := &file_engine_proto_msgTypes[25]
+	mi := &file_engine_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2514,7 @@ func (x *Operator) String() string {
 func (*Operator) ProtoMessage() {}
 
 func (x *Operator) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[25]
+	mi := &file_engine_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2527,7 @@ func (x *Operator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operator.ProtoReflect.Descriptor instead.
 func (*Operator) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{25}
+	return file_engine_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Operator) GetUid() uint32 {
@@ -2088,7 +2566,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_engine_proto_msgTypes[26]
+	mi := &file_engine_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2578,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[26]
+	mi := &file_engine_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2591,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{26}
+	return file_engine_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AnswerRequest) GetId() string {
@@ -2174,7 +2652,7 @@ type ListGrantsRequest struct {
 
 func (x *ListGrantsRequest) Reset() {
 	*x = ListGrantsRequest{}
-	mi := &file_engine_proto_msgTypes[27]
+	mi := &file_engine_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2664,7 @@ func (x *ListGrantsRequest) String() string {
 func (*ListGrantsRequest) ProtoMessage() {}
 
 func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[27]
+	mi := &file_engine_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2677,7 @@ func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
 func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{27}
+	return file_engine_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListGrantsRequest) GetScope() string {
@@ -2218,7 +2696,7 @@ type ListGrantsResponse struct {
 
 func (x *ListGrantsResponse) Reset() {
 	*x = ListGrantsResponse{}
-	mi := &file_engine_proto_msgTypes[28]
+	mi := &file_engine_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2708,7 @@ func (x *ListGrantsResponse) String() string {
 func (*ListGrantsResponse) ProtoMessage() {}
 
 func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[28]
+	mi := &file_engine_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2721,7 @@ func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
 func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{28}
+	return file_engine_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListGrantsResponse) GetGrants() []*Grant {
@@ -2266,7 +2744,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_engine_proto_msgTypes[29]
+	mi := &file_engine_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2756,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[29]
+	mi := &file_engine_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2769,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{29}
+	return file_engine_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Grant) GetRequest() *Request {
@@ -2332,7 +2810,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_engine_proto_msgTypes[30]
+	mi := &file_engine_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2822,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[30]
+	mi := &file_engine_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2835,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{30}
+	return file_engine_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RevokeRequest) GetId() string {
@@ -2463,7 +2941,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xc1\x04\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xf7\x04\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -2493,7 +2971,52 @@ const file_engine_proto_rawDesc = "" +
 	"unrecorded\x18\x15 \x01(\x04R\n" +
 	"unrecorded\x12\x12\n" +
 	"\x04also\x18\x16 \x03(\tR\x04also\x12\x19\n" +
-	"\balso_cut\x18\x17 \x01(\bR\aalsoCut\"Q\n" +
+	"\balso_cut\x18\x17 \x01(\bR\aalsoCut\x124\n" +
+	"\x05chain\x18\x18 \x03(\v2\x1e.dev.actplane.engine.v1.OriginR\x05chain\"\x86\x01\n" +
+	"\x06Origin\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x122\n" +
+	"\x05steps\x18\x02 \x03(\v2\x1c.dev.actplane.engine.v1.StepR\x05steps\x12\x1e\n" +
+	"\n" +
+	"unrecorded\x18\x03 \x01(\bR\n" +
+	"unrecorded\x12\x12\n" +
+	"\x04left\x18\x04 \x01(\rR\x04left\"\xb2\x02\n" +
+	"\x04Step\x12\x10\n" +
+	"\x03way\x18\x01 \x01(\tR\x03way\x12 \n" +
+	"\ftime_unix_ms\x18\x02 \x01(\x03R\n" +
+	"timeUnixMs\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\bR\x06source\x12\x16\n" +
+	"\x06object\x18\x04 \x01(\tR\x06object\x12\x1d\n" +
+	"\n" +
+	"object_cut\x18\x05 \x01(\bR\tobjectCut\x12\x18\n" +
+	"\aprogram\x18\x06 \x01(\tR\aprogram\x12\x18\n" +
+	"\aprocess\x18\a \x01(\tR\aprocess\x12\x10\n" +
+	"\x03pid\x18\b \x01(\x03R\x03pid\x12\x1d\n" +
+	"\n" +
+	"pid_inside\x18\t \x01(\x03R\tpidInside\x12\x12\n" +
+	"\x04self\x18\n" +
+	" \x01(\bR\x04self\x12\x18\n" +
+	"\aearlier\x18\v \x01(\bR\aearlier\x12\x14\n" +
+	"\x05thing\x18\f \x01(\tR\x05thing\"E\n" +
+	"\x11ProvenanceRequest\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1a\n" +
+	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xb1\x01\n" +
+	"\x12ProvenanceResponse\x123\n" +
+	"\x05event\x18\x01 \x01(\v2\x1d.dev.actplane.engine.v1.EventR\x05event\x122\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x1c.dev.actplane.engine.v1.NodeR\x05nodes\x122\n" +
+	"\x05edges\x18\x03 \x03(\v2\x1c.dev.actplane.engine.v1.EdgeR\x05edges\"h\n" +
+	"\x04Node\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
+	"\x03pid\x18\x04 \x01(\x03R\x03pid\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\bR\x06source\"t\n" +
+	"\x04Edge\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\x12\x10\n" +
+	"\x03way\x18\x04 \x01(\tR\x03way\x12 \n" +
+	"\ftime_unix_ms\x18\x05 \x01(\x03R\n" +
+	"timeUnixMs\"Q\n" +
 	"\x0fRequestsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x10\n" +
@@ -2573,7 +3096,7 @@ const file_engine_proto_rawDesc = "" +
 	"\x04used\x18\x04 \x01(\x04R\x04used\"Q\n" +
 	"\rRevokeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x120\n" +
-	"\x02by\x18\x02 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xa1\b\n" +
+	"\x02by\x18\x02 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\x86\t\n" +
 	"\x06Engine\x12W\n" +
 	"\x06Status\x12%.dev.actplane.engine.v1.StatusRequest\x1a&.dev.actplane.engine.v1.StatusResponse\x12Z\n" +
 	"\aPrepare\x12&.dev.actplane.engine.v1.PrepareRequest\x1a'.dev.actplane.engine.v1.PrepareResponse\x12W\n" +
@@ -2582,7 +3105,9 @@ const file_engine_proto_rawDesc = "" +
 	"\x04List\x12#.dev.actplane.engine.v1.ListRequest\x1a$.dev.actplane.engine.v1.ListResponse\x12W\n" +
 	"\x06States\x12%.dev.actplane.engine.v1.StatesRequest\x1a&.dev.actplane.engine.v1.StatesResponse\x12T\n" +
 	"\x05Reset\x12$.dev.actplane.engine.v1.ResetRequest\x1a%.dev.actplane.engine.v1.ResetResponse\x12P\n" +
-	"\x06Events\x12%.dev.actplane.engine.v1.EventsRequest\x1a\x1d.dev.actplane.engine.v1.Event0\x01\x12V\n" +
+	"\x06Events\x12%.dev.actplane.engine.v1.EventsRequest\x1a\x1d.dev.actplane.engine.v1.Event0\x01\x12c\n" +
+	"\n" +
+	"Provenance\x12).dev.actplane.engine.v1.ProvenanceRequest\x1a*.dev.actplane.engine.v1.ProvenanceResponse\x12V\n" +
 	"\bRequests\x12'.dev.actplane.engine.v1.RequestsRequest\x1a\x1f.dev.actplane.engine.v1.Request0\x01\x12P\n" +
 	"\x06Answer\x12%.dev.actplane.engine.v1.AnswerRequest\x1a\x1f.dev.actplane.engine.v1.Request\x12c\n" +
 	"\n" +
@@ -2601,7 +3126,7 @@ func file_engine_proto_rawDescGZIP() []byte {
 	return file_engine_proto_rawDescData
 }
 
-var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_engine_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: dev.actplane.engine.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: dev.actplane.engine.v1.StatusResponse
@@ -2623,61 +3148,74 @@ var file_engine_proto_goTypes = []any{
 	(*Clause)(nil),             // 17: dev.actplane.engine.v1.Clause
 	(*EventsRequest)(nil),      // 18: dev.actplane.engine.v1.EventsRequest
 	(*Event)(nil),              // 19: dev.actplane.engine.v1.Event
-	(*RequestsRequest)(nil),    // 20: dev.actplane.engine.v1.RequestsRequest
-	(*Request)(nil),            // 21: dev.actplane.engine.v1.Request
-	(*Warning)(nil),            // 22: dev.actplane.engine.v1.Warning
-	(*Ancestor)(nil),           // 23: dev.actplane.engine.v1.Ancestor
-	(*Answered)(nil),           // 24: dev.actplane.engine.v1.Answered
-	(*Operator)(nil),           // 25: dev.actplane.engine.v1.Operator
-	(*AnswerRequest)(nil),      // 26: dev.actplane.engine.v1.AnswerRequest
-	(*ListGrantsRequest)(nil),  // 27: dev.actplane.engine.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil), // 28: dev.actplane.engine.v1.ListGrantsResponse
-	(*Grant)(nil),              // 29: dev.actplane.engine.v1.Grant
-	(*RevokeRequest)(nil),      // 30: dev.actplane.engine.v1.RevokeRequest
+	(*Origin)(nil),             // 20: dev.actplane.engine.v1.Origin
+	(*Step)(nil),               // 21: dev.actplane.engine.v1.Step
+	(*ProvenanceRequest)(nil),  // 22: dev.actplane.engine.v1.ProvenanceRequest
+	(*ProvenanceResponse)(nil), // 23: dev.actplane.engine.v1.ProvenanceResponse
+	(*Node)(nil),               // 24: dev.actplane.engine.v1.Node
+	(*Edge)(nil),               // 25: dev.actplane.engine.v1.Edge
+	(*RequestsRequest)(nil),    // 26: dev.actplane.engine.v1.RequestsRequest
+	(*Request)(nil),            // 27: dev.actplane.engine.v1.Request
+	(*Warning)(nil),            // 28: dev.actplane.engine.v1.Warning
+	(*Ancestor)(nil),           // 29: dev.actplane.engine.v1.Ancestor
+	(*Answered)(nil),           // 30: dev.actplane.engine.v1.Answered
+	(*Operator)(nil),           // 31: dev.actplane.engine.v1.Operator
+	(*AnswerRequest)(nil),      // 32: dev.actplane.engine.v1.AnswerRequest
+	(*ListGrantsRequest)(nil),  // 33: dev.actplane.engine.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil), // 34: dev.actplane.engine.v1.ListGrantsResponse
+	(*Grant)(nil),              // 35: dev.actplane.engine.v1.Grant
+	(*RevokeRequest)(nil),      // 36: dev.actplane.engine.v1.RevokeRequest
 }
 var file_engine_proto_depIdxs = []int32{
 	2,  // 0: dev.actplane.engine.v1.PrepareRequest.layers:type_name -> dev.actplane.engine.v1.Layer
 	11, // 1: dev.actplane.engine.v1.StatesResponse.states:type_name -> dev.actplane.engine.v1.SavedState
 	16, // 2: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
 	17, // 3: dev.actplane.engine.v1.Scope.clauses:type_name -> dev.actplane.engine.v1.Clause
-	24, // 4: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
-	22, // 5: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
-	23, // 6: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
-	25, // 7: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
-	25, // 8: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
-	25, // 9: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	29, // 10: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
-	21, // 11: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
-	25, // 12: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	0,  // 13: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
-	3,  // 14: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
-	5,  // 15: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
-	7,  // 16: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
-	14, // 17: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
-	9,  // 18: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
-	12, // 19: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
-	18, // 20: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
-	20, // 21: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
-	26, // 22: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
-	27, // 23: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
-	30, // 24: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
-	1,  // 25: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
-	4,  // 26: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
-	6,  // 27: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
-	8,  // 28: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
-	15, // 29: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
-	10, // 30: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
-	13, // 31: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
-	19, // 32: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
-	21, // 33: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
-	21, // 34: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
-	28, // 35: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
-	21, // 36: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
-	25, // [25:37] is the sub-list for method output_type
-	13, // [13:25] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	20, // 4: dev.actplane.engine.v1.Event.chain:type_name -> dev.actplane.engine.v1.Origin
+	21, // 5: dev.actplane.engine.v1.Origin.steps:type_name -> dev.actplane.engine.v1.Step
+	19, // 6: dev.actplane.engine.v1.ProvenanceResponse.event:type_name -> dev.actplane.engine.v1.Event
+	24, // 7: dev.actplane.engine.v1.ProvenanceResponse.nodes:type_name -> dev.actplane.engine.v1.Node
+	25, // 8: dev.actplane.engine.v1.ProvenanceResponse.edges:type_name -> dev.actplane.engine.v1.Edge
+	30, // 9: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
+	28, // 10: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
+	29, // 11: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
+	31, // 12: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
+	31, // 13: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
+	31, // 14: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	35, // 15: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
+	27, // 16: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
+	31, // 17: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	0,  // 18: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
+	3,  // 19: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
+	5,  // 20: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
+	7,  // 21: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
+	14, // 22: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
+	9,  // 23: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
+	12, // 24: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
+	18, // 25: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
+	22, // 26: dev.actplane.engine.v1.Engine.Provenance:input_type -> dev.actplane.engine.v1.ProvenanceRequest
+	26, // 27: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
+	32, // 28: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
+	33, // 29: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
+	36, // 30: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
+	1,  // 31: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
+	4,  // 32: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
+	6,  // 33: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
+	8,  // 34: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
+	15, // 35: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
+	10, // 36: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
+	13, // 37: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
+	19, // 38: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
+	23, // 39: dev.actplane.engine.v1.Engine.Provenance:output_type -> dev.actplane.engine.v1.ProvenanceResponse
+	27, // 40: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
+	27, // 41: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
+	34, // 42: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
+	27, // 43: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
+	31, // [31:44] is the sub-list for method output_type
+	18, // [18:31] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_engine_proto_init() }
@@ -2691,7 +3229,7 @@ func file_engine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_engine_proto_rawDesc), len(file_engine_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

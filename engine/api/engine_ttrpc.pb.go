@@ -16,6 +16,7 @@ type EngineService interface {
 	States(context.Context, *StatesRequest) (*StatesResponse, error)
 	Reset(context.Context, *ResetRequest) (*ResetResponse, error)
 	Events(context.Context, *EventsRequest, Engine_EventsServer) error
+	Provenance(context.Context, *ProvenanceRequest) (*ProvenanceResponse, error)
 	Requests(context.Context, *RequestsRequest, Engine_RequestsServer) error
 	Answer(context.Context, *AnswerRequest) (*Request, error)
 	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
@@ -100,6 +101,13 @@ func RegisterEngineService(srv *ttrpc.Server, svc EngineService) {
 				}
 				return svc.Reset(ctx, &req)
 			},
+			"Provenance": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ProvenanceRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Provenance(ctx, &req)
+			},
 			"Answer": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req AnswerRequest
 				if err := unmarshal(&req); err != nil {
@@ -158,6 +166,7 @@ type EngineClient interface {
 	States(context.Context, *StatesRequest) (*StatesResponse, error)
 	Reset(context.Context, *ResetRequest) (*ResetResponse, error)
 	Events(context.Context, *EventsRequest) (Engine_EventsClient, error)
+	Provenance(context.Context, *ProvenanceRequest) (*ProvenanceResponse, error)
 	Requests(context.Context, *RequestsRequest) (Engine_RequestsClient, error)
 	Answer(context.Context, *AnswerRequest) (*Request, error)
 	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
@@ -257,6 +266,14 @@ func (x *engineEventsClient) Recv() (*Event, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (c *engineClient) Provenance(ctx context.Context, req *ProvenanceRequest) (*ProvenanceResponse, error) {
+	var resp ProvenanceResponse
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Provenance", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
 }
 
 func (c *engineClient) Requests(ctx context.Context, req *RequestsRequest) (Engine_RequestsClient, error) {

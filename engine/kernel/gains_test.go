@@ -116,12 +116,15 @@ func TestGainsOfChannels(t *testing.T) {
 		}
 		to.want("ok", "finish")
 
-		reader := b.actor()
+		reader, target := b.actor(), b.actor()
+		harmless := b.file("harmless")
+		for _, a := range []*actor{reader, target} { // until they are there
+			a.want("ok", "read", harmless)
+		}
 		reader.want("ok", "vmread", strconv.Itoa(from.cmd.Process.Pid))
 		if g = b.gain(ByLooking, false); g.Other != giver || g.Process.ID == giver {
 			t.Errorf("looking: %+v", g)
 		}
-		target := b.actor()
 		from.want("ok", "vmwrite", strconv.Itoa(target.cmd.Process.Pid))
 		if g = b.gain(ByLooking, true); g.Process.ID != giver || g.Other == 0 {
 			t.Errorf("writing into: %+v", g)

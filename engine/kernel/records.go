@@ -124,6 +124,7 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 
 		File:    fileOf(raw.File),
 		Carried: raw.Carried,
+		Sources: raw.Sources,
 		Lineage: raw.Lineage,
 		Started: boot.Add(time.Duration(raw.Started)),
 	}

@@ -107,6 +107,7 @@ type Record struct {
 	// Carried are the labels of the process alone: Process.Labels has those that the
 	// operation would bring in, too.
 	Carried uint64
+	Sources uint64 // labels that the object has by its name
 	Lineage uint64 // bits of what the process and its ancestors have run
 	Started time.Time
 	File    FileID // of the object, if it is a file that there is
