@@ -54,6 +54,8 @@ type Config struct {
 	// long; 0 is state.Retention.
 	StateDirectory string
 	Retention      time.Duration
+	// Approvers are asked about requests before people are; nil are none.
+	Approvers approvers
 	// Log gets one line per scope start, stop and degradation.
 	Log *logrus.Entry
 	// Ready is called once the socket answers. May be nil.
@@ -85,6 +87,9 @@ type Engine struct {
 	asks    asks
 	keeping sync.Mutex // of keepAsks, which one goroutine does at a time
 	ending  endingUses
+
+	consulting consulting
+
 	states  *state.Store
 	boot    string          // names the host's boot
 	serving context.Context // ends the feedback servers; set by New
@@ -201,6 +206,7 @@ func (e *Engine) Serve(ctx context.Context) error {
 	})
 	group.Go(func() error { return e.sweepLoop(ctx) })
 	group.Go(func() error { return e.keepAsksLoop(ctx) })
+	group.Go(func() error { return e.consultLoop(ctx) })
 	group.Go(func() error { return serveAPI(ctx, server, listener) })
 	group.Go(func() error {
 		<-ctx.Done()

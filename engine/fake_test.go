@@ -255,6 +255,8 @@ type machine struct {
 	dir    string
 	kernel *fakeKernel
 
+	approvers approvers // of the next daemon
+
 	mu     sync.Mutex
 	clock  time.Time
 	logged []string // what the engine logged, in JSON
@@ -323,7 +325,7 @@ func (m *machine) config() Config {
 	log.SetFormatter(&logrus.JSONFormatter{})
 	return Config{
 		Directory: m.path("run"), GuestBinary: m.path("guest"), Version: "test", Kernel: m.kernel,
-		Compile: fakeCompile, Log: logrus.NewEntry(log),
+		Compile: fakeCompile, Log: logrus.NewEntry(log), Approvers: m.approvers,
 		host: wakingHost{realHost{proc: m.path("proc")}, m}, now: m.now, interval: time.Hour,
 	}
 }

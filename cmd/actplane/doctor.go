@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/internal/approval"
 	"github.com/actplane/actplane/internal/cgroup"
 	"github.com/actplane/actplane/internal/daemon"
 	"github.com/actplane/actplane/shim/prepare"
@@ -55,7 +56,7 @@ const probeTime = time.Minute
 
 func doctor(c *cli.Context) error {
 	checks := []func(*cli.Context) finding{
-		checkKernel, checkBTF, checkLSM, checkCgroup, checkBPFFS, checkTier, checkEngine, checkGuest, checkDocker,
+		checkKernel, checkBTF, checkLSM, checkCgroup, checkBPFFS, checkTier, checkConfig, checkEngine, checkGuest, checkDocker,
 	}
 	failed := false
 	for _, check := range checks {
@@ -153,6 +154,19 @@ func checkTier(c *cli.Context) finding {
 		return finding{good, "tier", string(tier) + ": a denial was tried and happened; with bpf in lsm= it would be lsm", ""}
 	}
 	return finding{good, "tier", string(tier) + ": a denial was tried and happened", ""}
+}
+
+// checkConfig looks at the host's configuration, and at the programs and secrets in it.
+func checkConfig(*cli.Context) finding {
+	path := prepare.DefaultHost().Config
+	config, err := prepare.LoadConfig(path)
+	if err == nil && os.Geteuid() == 0 {
+		err = approval.CheckHost(config.Approvers, config.Notifications)
+	}
+	if err != nil {
+		return finding{bad, "config", err.Error(), "mend " + path + "; until then no container starts under policy"}
+	}
+	return finding{good, "config", fmt.Sprintf("%s: %d approvers, %d notifications", path, len(config.Approvers), len(config.Notifications)), ""}
 }
 
 func checkEngine(c *cli.Context) finding {

@@ -19,8 +19,10 @@ import (
 
 	"github.com/actplane/actplane/engine"
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/engine/approver"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/engine/state"
+	"github.com/actplane/actplane/internal/approval"
 	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/shim/prepare"
@@ -87,6 +89,9 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
+	if err := approval.CheckHost(config.Approvers, config.Notifications); err != nil {
+		return fmt.Errorf("host configuration %s: %w", prepare.DefaultHost().Config, err)
+	}
 	if o.stateDir == "" {
 		o.stateDir = engine.StateDirectory(o.runDir)
 	}
@@ -101,7 +106,7 @@ func serve(o options) error {
 		return err
 	}
 	defer enforcer.Close()
-	e, err := engine.New(engine.Config{
+	settings := engine.Config{
 		Directory: o.runDir, GuestBinary: guestBinary(), Version: version.String(), Lock: lock,
 		StateDirectory: o.stateDir, Retention: config.Retention,
 		Kernel: enforcer, Compile: policy.CompileProgram, Log: log,
@@ -109,7 +114,13 @@ func serve(o options) error {
 			log.WithFields(logrus.Fields{"tier": enforcer.Tier(), "version": version.String()}).Info("engine ready")
 			notifyReady()
 		},
-	})
+	}
+	if chain, err := approver.New(config.Approvers, log); err != nil {
+		return err
+	} else if chain != nil {
+		settings.Approvers = chain
+	}
+	e, err := engine.New(settings)
 	if err != nil {
 		return err
 	}

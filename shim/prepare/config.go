@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"reflect"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/actplane/actplane/internal/agentfiles"
+	"github.com/actplane/actplane/internal/approval"
 )
 
 const maxConfig = 256 << 10
@@ -43,6 +47,9 @@ type Config struct {
 	// Retention is for how long the engine keeps what a stopped container has done to
 	// files and gates, in case it is started again.
 	Retention time.Duration `yaml:"retention"`
+	// Approvers are asked before people are, Notifications are told of requests.
+	Approvers     []approval.Approver     `yaml:"approvers"`
+	Notifications []approval.Notification `yaml:"notifications"`
 }
 
 // LoadConfig reads the host's configuration; without the file it is the default.
@@ -76,11 +83,8 @@ func decodeConfig(data []byte, config *Config) error {
 	if root.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: expected keys and values", root.Line)
 	}
-	known := []string{"runtimes", "require_policy", "workspace", "mode", "feedback", "agents", "degraded", "retention"}
-	for i := 0; i < len(root.Content); i += 2 {
-		if key := root.Content[i]; !contains(known, key.Value) {
-			return fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, didYouMean(key.Value, known))
-		}
+	if err := checkKeys(root, reflect.TypeFor[Config]()); err != nil {
+		return err
 	}
 	if err := root.Decode(config); err != nil {
 		return err
@@ -110,7 +114,54 @@ func decodeConfig(data []byte, config *Config) error {
 			return fmt.Errorf("agents: %w", err)
 		}
 	}
+	if err := approval.CheckAll(config.Approvers, config.Notifications); err != nil {
+		return err
+	}
 	return checkFeedback(config.Feedback)
+}
+
+// checkKeys says which keys of a document are none of the structure that it is read
+// into, and of those in it.
+func checkKeys(node *yaml.Node, into reflect.Type) error {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	switch {
+	case into.Kind() == reflect.Slice && node.Kind == yaml.SequenceNode:
+		for _, item := range node.Content {
+			if err := checkKeys(item, into.Elem()); err != nil {
+				return err
+			}
+		}
+	case into.Kind() == reflect.Struct && node.Kind == yaml.MappingNode:
+		fields := keysOf(into)
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			field, ok := fields[key.Value]
+			if !ok {
+				known := slices.Sorted(maps.Keys(fields))
+				return fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, didYouMean(key.Value, known))
+			}
+			if err := checkKeys(node.Content[i+1], field); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keysOf are the keys of a structure, with those of the structures that are part of it.
+func keysOf(of reflect.Type) map[string]reflect.Type {
+	keys := map[string]reflect.Type{}
+	for i := range of.NumField() {
+		field := of.Field(i)
+		if name := field.Tag.Get("yaml"); name != ",inline" {
+			keys[name] = field.Type
+			continue
+		}
+		maps.Copy(keys, keysOf(field.Type))
+	}
+	return keys
 }
 
 // readHostFile reads a regular file of the host's; links are the host's own.
