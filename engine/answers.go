@@ -245,6 +245,7 @@ func (e *Engine) tellAnswer(s *scope, r request) {
 	}
 	e.log.WithFields(s.fields()).WithField("request", r.ID).WithField("rule", item.Rule).WithField("by", item.By).
 		WithField("for", r.Answer.duration()).Info("request " + string(r.State))
+	e.tellClosed(s, r)
 	e.tell(s, item)
 }
 

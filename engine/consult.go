@@ -131,9 +131,11 @@ func (e *Engine) ask(ctx context.Context, s *scope, r request) {
 		a, said := e.answerOfApprovers(verdict)
 		if _, err := e.putAnswer(s, r, a, said); err != nil {
 			e.log.WithFields(s.fields()).WithField("request", r.ID).WithError(err).Warn("an approver's answer cannot be put into force; a person can answer")
+			e.tellRequest(s, r)
 		}
 		return
 	}
+	e.tellRequest(s, r)
 	if len(verdict.Warnings) > 0 {
 		item := r.Item
 		item.Time, item.Effect, item.Outcome, item.Request = e.config.now(), feedback.Ask, feedback.Warned, r.ID

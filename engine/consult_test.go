@@ -4,7 +4,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -205,7 +204,7 @@ func TestApproversAreBounded(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range f.asked {
 		if seen[id] {
-			t.Error(fmt.Sprintf("request %s is asked about twice", id))
+			t.Errorf("request %s is asked about twice", id)
 		}
 		seen[id] = true
 	}

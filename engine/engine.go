@@ -56,6 +56,8 @@ type Config struct {
 	Retention      time.Duration
 	// Approvers are asked about requests before people are; nil are none.
 	Approvers approvers
+	// Notifications tell people of requests and denials; nil tells nobody.
+	Notifications notifier
 	// Log gets one line per scope start, stop and degradation.
 	Log *logrus.Entry
 	// Ready is called once the socket answers. May be nil.
@@ -138,6 +140,9 @@ func New(config Config) (*Engine, error) {
 	if config.Retention == 0 {
 		config.Retention = state.Retention
 	}
+	if config.Notifications == nil {
+		config.Notifications = noNotifier{}
+	}
 	if config.Log == nil {
 		config.Log = logrus.NewEntry(logrus.StandardLogger())
 	}
@@ -207,6 +212,10 @@ func (e *Engine) Serve(ctx context.Context) error {
 	group.Go(func() error { return e.sweepLoop(ctx) })
 	group.Go(func() error { return e.keepAsksLoop(ctx) })
 	group.Go(func() error { return e.consultLoop(ctx) })
+	group.Go(func() error {
+		e.config.Notifications.Run(ctx)
+		return nil
+	})
 	group.Go(func() error { return serveAPI(ctx, server, listener) })
 	group.Go(func() error {
 		<-ctx.Done()

@@ -256,6 +256,7 @@ type machine struct {
 	kernel *fakeKernel
 
 	approvers approvers // of the next daemon
+	notifier  notifier  // as well
 
 	mu     sync.Mutex
 	clock  time.Time
@@ -325,7 +326,7 @@ func (m *machine) config() Config {
 	log.SetFormatter(&logrus.JSONFormatter{})
 	return Config{
 		Directory: m.path("run"), GuestBinary: m.path("guest"), Version: "test", Kernel: m.kernel,
-		Compile: fakeCompile, Log: logrus.NewEntry(log), Approvers: m.approvers,
+		Compile: fakeCompile, Log: logrus.NewEntry(log), Approvers: m.approvers, Notifications: m.notifier,
 		host: wakingHost{realHost{proc: m.path("proc")}, m}, now: m.now, interval: time.Hour,
 	}
 }

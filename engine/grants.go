@@ -236,6 +236,7 @@ func (e *Engine) tellOver(s *scope, r request) {
 	switch a.Over {
 	case revoked:
 		item.Outcome, item.By = feedback.Revoked, a.OverBy.String()
+		e.tellClosed(s, r)
 	case expired:
 		item.Outcome = feedback.Expired
 	default:

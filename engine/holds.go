@@ -169,17 +169,24 @@ func (s *scope) knows(r kernel.Request) bool {
 // reopen: the grant that this process was to have is over: another operation has used it
 // up, its time was short, or it was taken back.
 func (s *scope) reopen(e *Engine, r kernel.Request) {
-	s.requests.mu.Lock()
-	defer s.requests.mu.Unlock()
+	if x := s.requests.find(func() *request { return s.reopened(e, r) }); x != nil {
+		e.tellRequest(s, *x)
+	}
+}
+
+// reopened is the request, if it is open again. The table's mu is held.
+func (s *scope) reopened(e *Engine, r kernel.Request) *request {
 	x := s.requests.last(func(x *request) bool { return x.Key == r.Key && x.Process == r.Process })
 	if x == nil || x.Answer == nil || x.State != requestGranted && x.State != requestRevoked {
-		return
+		return nil
 	}
-	if a := x.Answer; a.Over != "" || a.Count > 0 && a.Used >= uint64(a.Count) {
-		x.State, x.Answer = requestOpen, nil
-		x.Consulted = e.consult(s, x)
-		e.asks.touch(x)
+	if a := x.Answer; a.Over == "" && (a.Count == 0 || a.Used < uint64(a.Count)) {
+		return nil
 	}
+	x.State, x.Answer = requestOpen, nil
+	x.Consulted = e.consult(s, x)
+	e.asks.touch(x)
+	return x
 }
 
 // withdrawGone withdraws the requests of processes that were held and are gone.
@@ -205,6 +212,7 @@ func (e *Engine) withdrawGone(s *scope, there map[requestName]bool) {
 			if x := s.requests.open(r.Key, r.Process); x != nil {
 				x.State, withdrawn = requestWithdrawn, true
 				e.asks.touch(x)
+				r = *x
 			}
 		})
 		if err != nil {
@@ -214,6 +222,7 @@ func (e *Engine) withdrawGone(s *scope, there map[requestName]bool) {
 			item := r.Item
 			item.Time, item.Effect, item.Outcome, item.Request, item.Until = now, feedback.Ask, feedback.Withdrawn, r.ID, time.Time{}
 			e.tell(s, item)
+			e.tellClosed(s, r)
 		}
 	}
 }

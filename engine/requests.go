@@ -195,6 +195,19 @@ func (t *requests) open(key kernel.AskKey, process kernel.ProcessID) *request {
 	return t.last(func(r *request) bool { return r.State == requestOpen && r.Key == key && r.Process == process })
 }
 
+// asking finds the request that a record is about: the open one, or one that was answered
+// while the record was on its way. mu is held.
+func (t *requests) asking(rec kernel.Record, process kernel.ProcessID) *request {
+	if r := t.open(rec.Ask, process); r != nil || process != 0 {
+		return r
+	}
+	return t.last(func(r *request) bool {
+		a := r.Answer
+		return r.Key == rec.Ask && a != nil && a.Over == "" &&
+			(rec.Time.Before(a.Time) || rec.Asked == kernel.StillOpen && rec.Time.Equal(a.Time))
+	})
+}
+
 // answered finds the request whose answer an operation has met. mu is held.
 func (t *requests) answered(key kernel.AskKey, denied bool) *request {
 	return t.last(func(r *request) bool { return r.Key == key && r.Answer != nil && r.Answer.Denied == denied })
@@ -304,12 +317,7 @@ func (e *Engine) noteAsk(s *scope, rec kernel.Record, item *feedback.Item) {
 		e.noteOpened(s, rec, item)
 	case kernel.TimedOut:
 		item.Outcome = feedback.TimedOut
-		e.changeRequests(s, func() {
-			if r := s.requests.open(rec.Ask, rec.Process.ID); r != nil {
-				r.State, item.Request = requestTimedOut, r.ID
-				e.asks.touch(r)
-			}
-		})
+		e.noteTimedOut(s, rec, item)
 	case kernel.Denied:
 		item.Outcome = feedback.Denied
 		e.noteAnswered(s, rec, item)
@@ -318,6 +326,21 @@ func (e *Engine) noteAsk(s *scope, rec kernel.Record, item *feedback.Item) {
 		e.noteAnswered(s, rec, item)
 	default:
 		item.Effect, item.Outcome, item.Reason = feedback.Ask, feedback.Unasked, unasked(rec.Asked)
+	}
+}
+
+func (e *Engine) noteTimedOut(s *scope, rec kernel.Record, item *feedback.Item) {
+	var closed *request
+	e.changeRequests(s, func() {
+		if r := s.requests.open(rec.Ask, rec.Process.ID); r != nil {
+			r.State, item.Request = requestTimedOut, r.ID
+			e.asks.touch(r)
+			copied := *r
+			closed = &copied
+		}
+	})
+	if closed != nil {
+		e.tellClosed(s, *closed)
 	}
 }
 
@@ -340,7 +363,7 @@ func (e *Engine) noteOpened(s *scope, rec kernel.Record, item *feedback.Item) {
 	default:
 		item.Outcome = feedback.Opened
 	}
-	if r := s.requests.find(func() *request { return s.requests.open(rec.Ask, process) }); r != nil {
+	if r := s.requests.find(func() *request { return s.requests.asking(rec, process) }); r != nil {
 		item.Request = r.ID
 		return
 	}
@@ -349,10 +372,12 @@ func (e *Engine) noteOpened(s *scope, rec kernel.Record, item *feedback.Item) {
 	r.Subject, r.Layer = e.subjectOf(s, rec), s.layerOf(rec)
 	r.Consulted = e.consult(s, r)
 	item.Request = r.ID
+	opened := *r
 	e.changeRequests(s, func() {
 		s.requests.all = append(s.requests.all, r)
 		e.asks.touch(r)
 	})
+	e.tellRequest(s, opened)
 }
 
 // noteAnswered counts an operation that has met an answer.

@@ -318,3 +318,23 @@ func TestRequestsAreForgotten(t *testing.T) {
 		t.Errorf("left are %d: %v %v %v", len(left), left[0], left[1], left[2])
 	}
 }
+
+// Who tried again just before the answer came makes no other request.
+func TestLateRecord(t *testing.T) {
+	b := newAskBench(t)
+	key := kernel.AskKey{1}
+	b.ask(kernel.Opened, key, 200)
+	id := b.last(feedback.Opened).Request
+	b.approve(&api.AnswerRequest{Id: id, Count: 1})
+	b.ask(kernel.StillOpen, key, 200)
+	if item := b.last(feedback.StillOpen); item.Request != id {
+		t.Errorf("event %+v", item)
+	}
+	b.requests(1)
+	b.advance(time.Minute)
+	b.ask(kernel.Opened, key, 200) // when it was used up
+	if item := b.last(feedback.Opened); item.Request == id {
+		t.Errorf("event %+v", item)
+	}
+	b.requests(2)
+}

@@ -63,6 +63,7 @@ func (s *service) Status(context.Context, *api.StatusRequest) (*api.StatusRespon
 		Scopes:  uint32(len(s.engine.live())),
 
 		Degraded: s.engine.degraded(),
+		Notices:  s.engine.config.Notifications.Problems(),
 	}, nil
 }
 

@@ -185,6 +185,9 @@ func checkEngine(c *cli.Context) finding {
 	if len(status.Degraded) > 0 {
 		return finding{warn, "engine", strings.Join(status.Degraded, "; "), ""}
 	}
+	if len(status.Notices) > 0 {
+		return finding{warn, "engine", strings.Join(status.Notices, "; "), "look at the receivers; people may not know of requests: actplane requests"}
+	}
 	return finding{good, "engine", fmt.Sprintf("process %d, version %s, tier %s, %d under policy", status.Pid, status.Version, status.Tier, status.Scopes), ""}
 }
 

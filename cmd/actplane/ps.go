@@ -54,7 +54,15 @@ func ps(c *cli.Context) error {
 	if c.Bool("json") {
 		return writeJSON(c.App.Writer, scopes, "  ")
 	}
-	return writeScopes(c.App.Writer, scopes, c.Bool("wide"), time.Now())
+	if err := writeScopes(c.App.Writer, scopes, c.Bool("wide"), time.Now()); err != nil {
+		return err
+	}
+	for _, notice := range client.Status.Notices {
+		if _, err := fmt.Fprintf(c.App.Writer, "warning: %s\n", clean(notice)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scopeLine is a scope as ps --json prints it.

@@ -21,6 +21,7 @@ import (
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/approver"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/notify"
 	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/internal/approval"
 	"github.com/actplane/actplane/internal/version"
@@ -119,6 +120,11 @@ func serve(o options) error {
 		return err
 	} else if chain != nil {
 		settings.Approvers = chain
+	}
+	if notifier, err := notify.New(config.Notifications, log); err != nil {
+		return err
+	} else if notifier != nil {
+		settings.Notifications = notifier
 	}
 	e, err := engine.New(settings)
 	if err != nil {

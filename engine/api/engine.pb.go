@@ -73,7 +73,9 @@ type StatusResponse struct {
 	Pid     int64                  `protobuf:"varint,6,opt,name=pid,proto3" json:"pid,omitempty"`
 	Scopes  uint32                 `protobuf:"varint,7,opt,name=scopes,proto3" json:"scopes,omitempty"`
 	// What is not as it should be on this host, in sentences.
-	Degraded      []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
+	Degraded []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
+	// What did not reach those who are to be told of requests, in sentences.
+	Notices       []string `protobuf:"bytes,9,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -160,6 +162,13 @@ func (x *StatusResponse) GetScopes() uint32 {
 func (x *StatusResponse) GetDegraded() []string {
 	if x != nil {
 		return x.Degraded
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetNotices() []string {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -2857,7 +2866,7 @@ var File_engine_proto protoreflect.FileDescriptor
 const file_engine_proto_rawDesc = "" +
 	"\n" +
 	"\fengine.proto\x12\x16dev.actplane.engine.v1\"\x0f\n" +
-	"\rStatusRequest\"\xc8\x01\n" +
+	"\rStatusRequest\"\xe2\x01\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03abi\x18\x02 \x01(\rR\x03abi\x12\x12\n" +
@@ -2866,7 +2875,8 @@ const file_engine_proto_rawDesc = "" +
 	"\aproblem\x18\x05 \x01(\tR\aproblem\x12\x10\n" +
 	"\x03pid\x18\x06 \x01(\x03R\x03pid\x12\x16\n" +
 	"\x06scopes\x18\a \x01(\rR\x06scopes\x12\x1a\n" +
-	"\bdegraded\x18\b \x03(\tR\bdegraded\"/\n" +
+	"\bdegraded\x18\b \x03(\tR\bdegraded\x12\x18\n" +
+	"\anotices\x18\t \x03(\tR\anotices\"/\n" +
 	"\x05Layer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\"\x83\x02\n" +
