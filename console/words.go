@@ -150,6 +150,14 @@ func OperationText(r *api.Request) string {
 
 // OperatorText is who answered.
 func OperatorText(by *api.Operator) string {
+	text := operatorName(by)
+	if by.GetLogin() != "" {
+		text += ", logged in as " + plain.Text(by.Login)
+	}
+	return text
+}
+
+func operatorName(by *api.Operator) string {
 	switch {
 	case by == nil:
 		return "?"

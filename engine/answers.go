@@ -33,7 +33,7 @@ func (s *service) Requests(ctx context.Context, req *api.RequestsRequest, stream
 
 // Answer implements api.EngineService.
 func (s *service) Answer(_ context.Context, req *api.AnswerRequest) (*api.Request, error) {
-	return s.engine.answer(req)
+	return s.engine.answer(req, s.peer)
 }
 
 // streamRequests sends the requests there are, and to those who follow each that
@@ -126,12 +126,12 @@ func (s *scope) describeRequest(r request) *api.Request {
 }
 
 // answerOf reads what a client says.
-func (e *Engine) answerOf(req *api.AnswerRequest) (*answer, kernel.Answer, error) {
+func (e *Engine) answerOf(req *api.AnswerRequest, from peer) (*answer, kernel.Answer, error) {
 	invalid := func(format string, args ...any) (*answer, kernel.Answer, error) {
 		return nil, kernel.Answer{}, status.Errorf(codes.InvalidArgument, format, args...)
 	}
 	a := &answer{Denied: req.Denied, Because: req.Because, Time: e.config.now(), Lifetime: req.ScopeLifetime, Count: req.Count}
-	a.By = operatorOf(req.By)
+	a.By = from.operator(req.By)
 	during := time.Duration(req.ForMs) * time.Millisecond
 	some := req.Count > 0 || req.ForMs != 0
 	switch {
@@ -153,8 +153,8 @@ func (e *Engine) answerOf(req *api.AnswerRequest) (*answer, kernel.Answer, error
 }
 
 // answer takes a client's answer.
-func (e *Engine) answer(req *api.AnswerRequest) (*api.Request, error) {
-	a, said, err := e.answerOf(req)
+func (e *Engine) answer(req *api.AnswerRequest, from peer) (*api.Request, error) {
+	a, said, err := e.answerOf(req, from)
 	if err != nil {
 		return nil, err
 	}

@@ -78,6 +78,9 @@ type host interface {
 	// WorkingDirectory is where a process is, as it sees it, and which file that is; its
 	// generation is not known.
 	WorkingDirectory(pid int) (string, kernel.FileID, error)
+	// Login is who had logged in before a process was started; false: nobody, as far as
+	// is known.
+	Login(pid int) (uint32, bool)
 	// Comm is the name that a process has given itself.
 	Comm(pid int) (string, error)
 }

@@ -16,13 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/containerd/ttrpc"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
@@ -196,12 +194,6 @@ func (e *Engine) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixCredentialsFunc(e.checkPeer)))
-	if err != nil {
-		listener.Close()
-		return fmt.Errorf("make server: %w", err)
-	}
-	api.RegisterEngineService(server, &service{engine: e})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := e.config.Kernel.Records(ctx, e.record, e.gained); err != nil && ctx.Err() == nil {
@@ -216,24 +208,11 @@ func (e *Engine) Serve(ctx context.Context) error {
 		e.config.Notifications.Run(ctx)
 		return nil
 	})
-	group.Go(func() error { return serveAPI(ctx, server, listener) })
-	group.Go(func() error {
-		<-ctx.Done()
-		server.Close()
-		return nil
-	})
+	group.Go(func() error { return e.serveAPI(ctx, listener) })
 	if e.config.Ready != nil {
 		e.config.Ready()
 	}
 	return group.Wait()
-}
-
-func serveAPI(ctx context.Context, server *ttrpc.Server, listener net.Listener) error {
-	err := server.Serve(ctx, listener)
-	if ctx.Err() != nil || errors.Is(err, ttrpc.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("serve the engine's socket: %w", err)
 }
 
 // scope finds a live scope by its id.

@@ -34,7 +34,7 @@ func (s *service) ListGrants(_ context.Context, req *api.ListGrantsRequest) (*ap
 
 // Revoke implements api.EngineService.
 func (s *service) Revoke(_ context.Context, req *api.RevokeRequest) (*api.Request, error) {
-	return s.engine.revoke(req.Id, operatorOf(req.By))
+	return s.engine.revoke(req.Id, s.peer.operator(req.By))
 }
 
 func operatorOf(by *api.Operator) operator {
@@ -45,7 +45,7 @@ func operatorOf(by *api.Operator) operator {
 }
 
 func (o operator) api() *api.Operator {
-	return &api.Operator{Uid: o.UID, Name: o.Name, Via: o.Via}
+	return &api.Operator{Uid: o.UID, Name: o.Name, Via: o.Via, Login: o.Login}
 }
 
 // listGrants lists the answers in force, with what the kernel knows of them.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -93,6 +94,16 @@ func (h realHost) WorkingDirectory(pid int) (string, kernel.FileID, error) {
 		return "", kernel.FileID{}, fmt.Errorf("find a working directory: %w", err)
 	}
 	return dir, kernel.FileID{Device: unix.Major(stat.Dev)<<20 | unix.Minor(stat.Dev), Inode: stat.Ino}, nil
+}
+
+// Login implements host.
+func (h realHost) Login(pid int) (uint32, bool) {
+	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "loginuid"))
+	if err != nil {
+		return 0, false
+	}
+	uid, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	return uint32(uid), err == nil && uid != math.MaxUint32
 }
 
 // Comm implements host.

@@ -84,6 +84,8 @@ type operator struct {
 	UID  uint32
 	Name string
 	Via  string
+	// Login is who had logged in, if that is another.
+	Login string `json:",omitempty"`
 }
 
 func (o operator) String() string {
@@ -96,6 +98,9 @@ func (o operator) String() string {
 	}
 	if o.Via != "" {
 		text += " by " + o.Via
+	}
+	if o.Login != "" {
+		text += ", logged in as " + o.Login
 	}
 	return text
 }

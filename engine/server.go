@@ -21,6 +21,7 @@ import (
 // service answers the API.
 type service struct {
 	engine *Engine
+	peer   peer
 }
 
 // checkPeer lets in whoever runs as the daemon does, but for processes of a

@@ -67,7 +67,8 @@ type AnswerDocument struct {
 	Because       string     `json:"because"`
 	UID           uint32     `json:"uid"`
 	Name          string     `json:"name"`
-	Via           string     `json:"via"` // "cli", "approver", …
+	Via           string     `json:"via"`   // "cli", "approver", …
+	Login         string     `json:"login"` // who had logged in, if that is another
 	Time          time.Time  `json:"time"`
 	Used          uint64     `json:"used"`
 	Over          string     `json:"over"` // "used up", "expired", "revoked", or empty
@@ -103,7 +104,7 @@ func (x *Answered) document() *AnswerDocument {
 	}
 	return &AnswerDocument{
 		Denied: x.Denied, Count: x.Count, Until: Instant(x.UntilUnixMs), ScopeLifetime: x.ScopeLifetime, Because: x.Because,
-		UID: x.By.GetUid(), Name: x.By.GetName(), Via: x.By.GetVia(), Time: time.UnixMilli(x.TimeUnixMs).UTC(), Used: x.Used,
+		UID: x.By.GetUid(), Name: x.By.GetName(), Via: x.By.GetVia(), Login: x.By.GetLogin(), Time: time.UnixMilli(x.TimeUnixMs).UTC(), Used: x.Used,
 		Over: x.Over, OverTime: Instant(x.OverUnixMs),
 	}
 }

@@ -2501,10 +2501,12 @@ func (x *Answered) GetOverUnixMs() int64 {
 
 // Operator is who answers, as the client tells: it is as trusted as the engine.
 type Operator struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uid           uint32                 `protobuf:"varint,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Via           string                 `protobuf:"bytes,3,opt,name=via,proto3" json:"via,omitempty"` // "cli", "approver", …
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Uid   uint32                 `protobuf:"varint,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Via   string                 `protobuf:"bytes,3,opt,name=via,proto3" json:"via,omitempty"` // "cli", "approver", …
+	// Who had logged in, as the kernel knows it, if that is another; of the engine's.
+	Login         string `protobuf:"bytes,4,opt,name=login,proto3" json:"login,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2556,6 +2558,13 @@ func (x *Operator) GetName() string {
 func (x *Operator) GetVia() string {
 	if x != nil {
 		return x.Via
+	}
+	return ""
+}
+
+func (x *Operator) GetLogin() string {
+	if x != nil {
+		return x.Login
 	}
 	return ""
 }
@@ -3082,11 +3091,12 @@ const file_engine_proto_rawDesc = "" +
 	"\aover_by\x18\n" +
 	" \x01(\v2 .dev.actplane.engine.v1.OperatorR\x06overBy\x12 \n" +
 	"\fover_unix_ms\x18\v \x01(\x03R\n" +
-	"overUnixMs\"B\n" +
+	"overUnixMs\"X\n" +
 	"\bOperator\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\rR\x03uid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
-	"\x03via\x18\x03 \x01(\tR\x03via\"\xd7\x01\n" +
+	"\x03via\x18\x03 \x01(\tR\x03via\x12\x14\n" +
+	"\x05login\x18\x04 \x01(\tR\x05login\"\xd7\x01\n" +
 	"\rAnswerRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06denied\x18\x02 \x01(\bR\x06denied\x12\x14\n" +
