@@ -49,6 +49,8 @@
 #define MAX_ANSWERS (1 << 16)	   /* remembered, of all scopes */
 #define MAX_SCOPE_ANSWERS 1024	   /* of them, of one scope */
 #define MAX_GRANTED_USES (1 << 14) /* descriptors and connections */
+#define MAX_KNOWN_PATHS (1 << 14)  /* whose rows are remembered; a power of two */
+#define KNOWN_NAME 40		   /* bytes of the longest name of these */
 #define MAX_LIFTED 4		   /* asks that one operation can have behind it */
 #define GAIN_TEXT 256		   /* bytes of an object's name that a record of a gain has */
 #define GAIN_WINDOW 30		   /* bits of a time in ns: about a second, in which a scope has */
@@ -529,6 +531,32 @@ struct host {
 	__u32 changes; /* renames, freed inodes, revoked grants: ends what was remembered of files */
 	__u32 tier;    /* 1 lsm, 2 fmod_ret */
 	__u64 secret[2]; /* the key of the sums in struct ask_key */
+	/* Addresses of the kernel's rename_lock and mount_lock, whose sequence numbers are
+	 * odd while something is moved. 0: not known. */
+	__u64 renames, mounts;
+	__u32 directories; /* freed inodes of directories; see struct path_key */
+	__u32 pad;
+};
+
+/*
+ * All that the path of a file depends on. While no directory is moved, no mount changes
+ * and no inode of a directory is freed, a directory has one place below a mount, and the
+ * address of its inode means that directory.
+ */
+struct path_key {
+	__u64 parent; /* the inode of the directory */
+	__u64 mount, namespace;
+	__u64 image; /* the beginning of its hash */
+	__u32 renames, mounts, directories;
+	__u32 length; /* of the name */
+	char name[KNOWN_NAME];
+};
+
+struct known_path {
+	struct path_key key;
+	__u64 since;   /* jiffies */
+	__u32 version; /* odd while it is written */
+	__u32 rows;
 };
 
 /* One record of the ring buffer; its object and then its argv follow. */

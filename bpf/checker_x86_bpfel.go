@@ -74,6 +74,10 @@ type CheckerHost struct {
 	Changes     uint32
 	Tier        uint32
 	Secret      [2]uint64
+	Renames     uint64
+	Mounts      uint64
+	Directories uint32
+	Pad         uint32
 }
 
 type CheckerImage struct {
@@ -95,6 +99,25 @@ type CheckerImage struct {
 	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
 	Hash           [32]uint8
+}
+
+type CheckerKnownPath struct {
+	_   structs.HostLayout
+	Key struct {
+		_           structs.HostLayout
+		Parent      uint64
+		Mount       uint64
+		Namespace   uint64
+		Image       uint64
+		Renames     uint32
+		Mounts      uint32
+		Directories uint32
+		Length      uint32
+		Name        [40]int8
+	}
+	Since   uint64
+	Version uint32
+	Rows    uint32
 }
 
 type CheckerLostKey struct {
@@ -262,7 +285,19 @@ type CheckerScratch struct {
 		Length uint32
 		Name   uint64
 	}
-	Base     uint64
+	Base uint64
+	Key  struct {
+		_           structs.HostLayout
+		Parent      uint64
+		Mount       uint64
+		Namespace   uint64
+		Image       uint64
+		Renames     uint32
+		Mounts      uint32
+		Directories uint32
+		Length      uint32
+		Name        [40]int8
+	}
 	Matches  uint32
 	Matching [16]uint16
 	Path     [4352]int8
@@ -452,6 +487,7 @@ const (
 	CheckerMapGrantedUses       = "granted_uses"
 	CheckerMapHosts             = "hosts"
 	CheckerMapImages            = "images"
+	CheckerMapKnownPaths        = "known_paths"
 	CheckerMapLostRecords       = "lost_records"
 	CheckerMapMoveClasses       = "move_classes"
 	CheckerMapMoves             = "moves"
@@ -549,6 +585,7 @@ type CheckerMapSpecs struct {
 	GrantedUses    *ebpf.MapSpec `ebpf:"granted_uses"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	KnownPaths     *ebpf.MapSpec `ebpf:"known_paths"`
 	LostRecords    *ebpf.MapSpec `ebpf:"lost_records"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
@@ -620,6 +657,7 @@ type CheckerMaps struct {
 	GrantedUses    *ebpf.Map `ebpf:"granted_uses"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	KnownPaths     *ebpf.Map `ebpf:"known_paths"`
 	LostRecords    *ebpf.Map `ebpf:"lost_records"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
@@ -656,6 +694,7 @@ func (m *CheckerMaps) Close() error {
 		m.GrantedUses,
 		m.Hosts,
 		m.Images,
+		m.KnownPaths,
 		m.LostRecords,
 		m.MoveClasses,
 		m.Moves,

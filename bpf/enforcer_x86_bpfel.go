@@ -114,6 +114,10 @@ type EnforcerHost struct {
 	Changes     uint32
 	Tier        uint32
 	Secret      [2]uint64
+	Renames     uint64
+	Mounts      uint64
+	Directories uint32
+	Pad         uint32
 }
 
 type EnforcerImage struct {
@@ -135,6 +139,25 @@ type EnforcerImage struct {
 	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
 	Hash           [32]uint8
+}
+
+type EnforcerKnownPath struct {
+	_   structs.HostLayout
+	Key struct {
+		_           structs.HostLayout
+		Parent      uint64
+		Mount       uint64
+		Namespace   uint64
+		Image       uint64
+		Renames     uint32
+		Mounts      uint32
+		Directories uint32
+		Length      uint32
+		Name        [40]int8
+	}
+	Since   uint64
+	Version uint32
+	Rows    uint32
 }
 
 type EnforcerLimits uint32
@@ -368,7 +391,19 @@ type EnforcerScratch struct {
 		Length uint32
 		Name   uint64
 	}
-	Base     uint64
+	Base uint64
+	Key  struct {
+		_           structs.HostLayout
+		Parent      uint64
+		Mount       uint64
+		Namespace   uint64
+		Image       uint64
+		Renames     uint32
+		Mounts      uint32
+		Directories uint32
+		Length      uint32
+		Name        [40]int8
+	}
 	Matches  uint32
 	Matching [16]uint16
 	Path     [4352]int8
@@ -561,6 +596,7 @@ const (
 	EnforcerMapGrantedUses            = "granted_uses"
 	EnforcerMapHosts                  = "hosts"
 	EnforcerMapImages                 = "images"
+	EnforcerMapKnownPaths             = "known_paths"
 	EnforcerMapLostRecords            = "lost_records"
 	EnforcerMapMoveClasses            = "move_classes"
 	EnforcerMapMoves                  = "moves"
@@ -588,6 +624,7 @@ const (
 	EnforcerProgFnX64SysVmsplice      = "fn___x64_sys_vmsplice"
 	EnforcerProgFnDoSplice            = "fn_do_splice"
 	EnforcerProgFnDoTee               = "fn_do_tee"
+	EnforcerProgForgetPaths           = "forget_paths"
 	EnforcerProgForgetScope           = "forget_scope"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
@@ -734,6 +771,7 @@ type EnforcerProgramSpecs struct {
 	FnX64SysVmsplice      *ebpf.ProgramSpec `ebpf:"fn___x64_sys_vmsplice"`
 	FnDoSplice            *ebpf.ProgramSpec `ebpf:"fn_do_splice"`
 	FnDoTee               *ebpf.ProgramSpec `ebpf:"fn_do_tee"`
+	ForgetPaths           *ebpf.ProgramSpec `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
@@ -833,6 +871,7 @@ type EnforcerMapSpecs struct {
 	GrantedUses    *ebpf.MapSpec `ebpf:"granted_uses"`
 	Hosts          *ebpf.MapSpec `ebpf:"hosts"`
 	Images         *ebpf.MapSpec `ebpf:"images"`
+	KnownPaths     *ebpf.MapSpec `ebpf:"known_paths"`
 	LostRecords    *ebpf.MapSpec `ebpf:"lost_records"`
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
@@ -905,6 +944,7 @@ type EnforcerMaps struct {
 	GrantedUses    *ebpf.Map `ebpf:"granted_uses"`
 	Hosts          *ebpf.Map `ebpf:"hosts"`
 	Images         *ebpf.Map `ebpf:"images"`
+	KnownPaths     *ebpf.Map `ebpf:"known_paths"`
 	LostRecords    *ebpf.Map `ebpf:"lost_records"`
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
@@ -940,6 +980,7 @@ func (m *EnforcerMaps) Close() error {
 		m.GrantedUses,
 		m.Hosts,
 		m.Images,
+		m.KnownPaths,
 		m.LostRecords,
 		m.MoveClasses,
 		m.Moves,
@@ -993,6 +1034,7 @@ type EnforcerPrograms struct {
 	FnX64SysVmsplice      *ebpf.Program `ebpf:"fn___x64_sys_vmsplice"`
 	FnDoSplice            *ebpf.Program `ebpf:"fn_do_splice"`
 	FnDoTee               *ebpf.Program `ebpf:"fn_do_tee"`
+	ForgetPaths           *ebpf.Program `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
@@ -1086,6 +1128,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.FnX64SysVmsplice,
 		p.FnDoSplice,
 		p.FnDoTee,
+		p.ForgetPaths,
 		p.ForgetScope,
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCommittedCreds,

@@ -3,6 +3,7 @@
 #ifndef ACTPLANE_EVENT_H
 #define ACTPLANE_EVENT_H
 
+#include "known.bpf.h"
 #include "settle.bpf.h"
 #include "share.bpf.h"
 
@@ -64,6 +65,40 @@ static __always_inline u32 locate_file(struct act *act, struct file *file)
 {
 	return locate(act, (u64)BPF_CORE_READ(file, f_path.mnt),
 		      (u64)BPF_CORE_READ(file, f_path.dentry), 0);
+}
+
+/*
+ * find_file is locate_file for a file that is opened, and knows the rows of those that were
+ * opened lately. Then the path is not in the buffer: render_later puts it there when it is
+ * to be told. OPS about which a person can be asked need it at once.
+ */
+static __always_inline u32 find_file(struct act *act, struct file *file, u32 ops)
+{
+	struct image *head = image_at(act->image);
+	u32 at = NOT_KNOWN, rows;
+	u64 known;
+
+	if (head && !(head->asks & ops))
+		at = make_key(act, file);
+	if (at == NOT_KNOWN)
+		return locate_file(act, file);
+	known = known_rows(act->scratch, at);
+	if (!(known >> 32)) {
+		act->object_kind = OBJECT_PATH;
+		act->object = OBJECT_LATER;
+		return known;
+	}
+	rows = locate_file(act, file);
+	if (act->object != NO_PATH)
+		learn_rows(act->scratch, at, rows);
+	return rows;
+}
+
+static __always_inline void render_later(struct act *act, struct file *file)
+{
+	if (act->effect != EFFECT_ALLOW && act->object == OBJECT_LATER)
+		act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),
+				     (u64)BPF_CORE_READ(file, f_path.dentry));
 }
 
 /* judge decides on all operations in the set OPS at once; the strictest holds. */

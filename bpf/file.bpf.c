@@ -144,7 +144,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	struct inode *inode = file->f_inode;
 	u32 flags = file->f_flags;
 	u32 ops = open_ops(mode, flags);
-	u32 row = locate_file(act, file);
+	u32 row = find_file(act, file, ops);
 	u64 sources = row_sources(act->image, row);
 
 	act->inode = number_of(inode);
@@ -153,6 +153,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	judge(act, row, ops);
 	judge_kept(act, ops);
 	judge_other_mounts(act, number_of(file->f_path.mnt), number_of(file->f_path.dentry), ops);
+	render_later(act, file);
 	if (denied(act))
 		return;
 	if ((inode->i_mode & S_IFMT) == S_IFREG)
@@ -364,10 +365,15 @@ TWIN(file_permission, (struct file * file, int mask), (file, mask))
 static __always_inline void inode_goes(struct inode *inode)
 {
 	struct host *host = host_state();
+	u16 type = inode->i_mode & S_IFMT;
 
 	if (host)
 		__sync_fetch_and_add(&host->changes, 1);
-	drop_inode(inode);
+	if (host && type == S_IFDIR)
+		__sync_fetch_and_add(&host->directories, 1);
+	/* Else it only leaves the cache; but what is in a pipe goes with its inode. */
+	if (!inode->i_nlink || type == S_IFIFO)
+		drop_inode(inode);
 }
 
 SEC("lsm/inode_free_security")

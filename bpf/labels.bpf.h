@@ -288,9 +288,6 @@ static __always_inline void drop_inode(struct inode *inode)
 {
 	struct file_id id = file_id(inode);
 
-	/* Only out of the cache; but what is in a pipe goes with its inode. */
-	if (BPF_CORE_READ(inode, i_nlink) && inode_type(inode) != S_IFIFO)
-		return;
 	drop_id(id);
 	if (inode_type(inode) == S_IFCHR)
 		drop_id(terminal_id(&id));

@@ -165,6 +165,14 @@ struct {
 	__type(value, struct sharer);
 } new_sharers SEC(".maps");
 
+/* The rows of the paths that were opened last, by hash. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_KNOWN_PATHS);
+	__type(key, u32);
+	__type(value, struct known_path);
+} known_paths SEC(".maps");
+
 /* What happened. Records that do not fit are counted in their scope. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -179,6 +179,7 @@ struct scratch {
 	u64 root;		 /* of the mount through which a path leads */
 	struct dentry_name read; /* where it has come to */
 	u64 base;		 /* where the last name of the path begins */
+	struct path_key key;	 /* of the file that is opened; see known.bpf.h */
 	u32 matches;		 /* clauses that matched so far */
 	u16 matching[MAX_MATCHES];
 	/* A path is written from the end towards the start, and ends before

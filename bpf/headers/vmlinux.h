@@ -65,6 +65,7 @@ typedef struct {
 } atomic_t;
 
 struct qstr {
+	u32 hash;
 	u32 len;
 	const unsigned char *name;
 };
@@ -115,6 +116,7 @@ struct inode___split {
 };
 
 struct dentry {
+	unsigned int d_flags;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;

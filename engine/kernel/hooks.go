@@ -26,7 +26,6 @@ const (
 	needSends                     // every transmission
 	needFlow                      // every read and write
 	needMaps                      // code that is mapped
-	needFiles                     // something is remembered of files
 	needBinds                     // addresses that are listened on
 	needChannels                  // labels flow between processes
 	needReceives                  // data that arrives is decided on
@@ -89,7 +88,7 @@ func hooks() []hook {
 		{name: "__ia32_sys_vmsplice", need: needChannels, fentry: true, optional: true},
 		{name: "ipc_permission", need: needChannels},
 		{name: "task_free", need: needFlow},
-		{name: "inode_free_security", need: needFlow | needFiles},
+		{name: "inode_free_security", need: needAlways},
 		{name: "file_permission", need: needFlow | needReceives},
 	}
 }
@@ -160,9 +159,6 @@ func needs(image *dfa.Image) need {
 	}
 	if mapsCode(image) || slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return opens(&r) }) {
 		result |= needMaps
-	}
-	if image.Labels != 0 || marks(image) || len(image.Protects) > 0 {
-		result |= needFiles
 	}
 	if image.Labels != 0 || descriptorOps(image) != 0 {
 		result |= needFlow

@@ -234,8 +234,10 @@ func (k *Kernel) selectPrograms() error {
 			"common distribution", Release(), err), cause: err}
 	}
 	k.present, k.idmap = present, idmap
-	names := map[string]bool{"mark_cgroup": true, "note_host_root": true, "change_answer": true, "close_request": true,
-		"end_uses": true, "forget_scope": true}
+	names := map[string]bool{}
+	for name, p := range k.spec.Programs {
+		names[name] = p.Type == ebpf.Syscall || p.Type == ebpf.CGroupSysctl // the daemon's own, and the marker
+	}
 	for _, h := range present {
 		if name := h.program(k.tier, idmap); name != "" {
 			names[name] = true
@@ -289,7 +291,11 @@ func (k *Kernel) initHost() error {
 	if err != nil {
 		return err
 	}
-	host := bpf.EnforcerHost{Abi: uint32(bpf.EnforcerLimitsLIMIT_ABI), Tier: tierNumber(k.tier), Secret: secret}
+	symbols, err := kernelSymbols("rename_lock", "mount_lock")
+	if err != nil {
+		return err
+	}
+	host := bpf.EnforcerHost{Renames: symbols["rename_lock"], Mounts: symbols["mount_lock"], Abi: uint32(bpf.EnforcerLimitsLIMIT_ABI), Tier: tierNumber(k.tier), Secret: secret}
 	if err := k.maps["hosts"].Put(uint32(0), host); err != nil {
 		return fmt.Errorf("write the host's state: %w", err)
 	}

@@ -176,6 +176,7 @@ func (k *Kernel) freeSlot() (uint32, error) {
 
 // attachHooks attaches and pins what is needed and not attached yet.
 func (k *Kernel) attachHooks(needed need) error {
+	counts := k.links[k.freed()] != nil
 	for _, h := range k.present {
 		name := h.program(k.tier, k.idmap)
 		if name == "" || h.need&needed == 0 || k.links[name] != nil {
@@ -191,7 +192,20 @@ func (k *Kernel) attachHooks(needed need) error {
 			return fmt.Errorf("pin link %q: %w", name, err)
 		}
 	}
+	if counts {
+		return nil
+	}
+	// Until now nobody has counted the directories that were freed.
+	result, err := k.programs["forget_paths"].Run(&ebpf.RunOptions{})
+	if err != nil || result != 0 {
+		return fmt.Errorf("forget the paths that are known: %d, %w", result, err)
+	}
 	return nil
+}
+
+// freed names the program that sees what inodes are freed.
+func (k *Kernel) freed() string {
+	return hook{name: "inode_free_security"}.program(k.tier, k.idmap)
 }
 
 // detachSoon detaches what no live scope needs, after the time that hooks linger. If the
