@@ -249,6 +249,8 @@ struct row {
 	__u32 modified;	   /* some clause here asks whether the file was modified */
 	__u32 kept;	   /* the row that has only what is protected here; 0: nothing is */
 	__u32 opens;	   /* running it arms a gate, is lineage or transforms labels */
+	__u32 ops;	   /* bit set: operations with clauses, defaults or gates */
+	__u32 pad;
 	struct range clauses[NUM_OPS];
 	struct range allows[NUM_OPS];
 	struct range gates[NUM_OPS];
@@ -645,7 +647,7 @@ enum limits {
 	LIMIT_SCOPE_FILES = MAX_SCOPE_FILES,
 };
 
-_Static_assert(sizeof(struct row) == 312, "row");
+_Static_assert(sizeof(struct row) == 320, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");

@@ -341,6 +341,8 @@ type EnforcerRow struct {
 	Modified    uint32
 	Kept        uint32
 	Opens       uint32
+	Ops         uint32
+	Pad         uint32
 	Clauses     [10]EnforcerRange
 	Allows      [10]EnforcerRange
 	Gates       [10]EnforcerRange

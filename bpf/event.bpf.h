@@ -96,7 +96,7 @@ static __always_inline u32 find_file(struct act *act, struct file *file, u32 ops
 
 static __always_inline void render_later(struct act *act, struct file *file)
 {
-	if (act->effect != EFFECT_ALLOW && act->object == OBJECT_LATER)
+	if (act->object == OBJECT_LATER)
 		act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),
 				     (u64)BPF_CORE_READ(file, f_path.dentry));
 }
@@ -104,6 +104,7 @@ static __always_inline void render_later(struct act *act, struct file *file)
 /* judge decides on all operations in the set OPS at once; the strictest holds. */
 static __always_inline void judge(struct act *act, u32 row, u32 ops)
 {
+	ops &= row_ops(act->image, row);
 	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
 		if (ops & BIT(op))
 			decide(act, row, op, ARGS_NONE);
@@ -178,6 +179,7 @@ __noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 op
 
 static __always_inline void move_all_gates(struct act *act, u32 row, u32 ops)
 {
+	ops &= row_ops(act->image, row);
 	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
 		if (ops & BIT(op))
 			move_gates(act, row, op, 1);

@@ -123,10 +123,14 @@ static __always_inline void flow(struct act *act, struct file *file, u32 row, u3
 	u64 sources = row_sources(act->image, row), marks = row_marks(act->image, row);
 	u64 gained;
 
+	if (sources || (writes && act->labels))
+		render_later(act, file);
 	if (mode & FMODE_READ) {
 		gained = gain(act, act->labels);
-		if (gained)
+		if (gained) {
+			render_later(act, file);
 			note_file(act, gained, sources, inode);
+		}
 	}
 	/* Another name of what is protected is one that is known, or that is made. */
 	if (marks && BPF_CORE_READ((struct inode *)inode, i_nlink) < 2)
@@ -148,12 +152,13 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	u64 sources = row_sources(act->image, row);
 
 	act->inode = number_of(inode);
-	if (mode & FMODE_READ)
+	if (mode & FMODE_READ && follows_labels(act))
 		bring(act, sources | (mode & FMODE_CREATED ? 0 : file_labels(act, inode)));
 	judge(act, row, ops);
 	judge_kept(act, ops);
 	judge_other_mounts(act, number_of(file->f_path.mnt), number_of(file->f_path.dentry), ops);
-	render_later(act, file);
+	if (act->effect != EFFECT_ALLOW)
+		render_later(act, file);
 	if (denied(act))
 		return;
 	if ((inode->i_mode & S_IFMT) == S_IFREG)

@@ -167,6 +167,7 @@ DEFINE_OF_ROWS(row_declassify, declassify, 0)
 DEFINE_OF_ROWS(row_endorse, endorse, 0)
 DEFINE_OF_ROWS(row_opens, opens, 0)
 DEFINE_OF_ROWS(row_exec_args, exec_args, 1)
+DEFINE_OF_ROWS(row_ops, ops, ~0U)
 
 static __always_inline u32 next_state(u32 image, u64 state, u8 byte)
 {

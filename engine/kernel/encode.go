@@ -255,6 +255,9 @@ func (t *tables) encodeRow(image *dfa.Image, row *dfa.Row, kept uint32) {
 		for _, ref := range row.Gates[op] {
 			t.gateRefs = append(t.gateRefs, encodeGateRef(ref))
 		}
+		if encoded.DefaultOps>>op&1 != 0 || encoded.Clauses[op].Count+encoded.Gates[op].Count > 0 {
+			encoded.Ops |= 1 << op
+		}
 	}
 	encoded.ExecArgs = number(execLooksAtArgs(image, row))
 	t.rows = append(t.rows, encoded)
