@@ -338,3 +338,31 @@ func TestLateRecord(t *testing.T) {
 	}
 	b.requests(2)
 }
+
+// A daemon that is killed between an answer and the signal leaves nobody stuck.
+func TestAnsweredBeforeTheDaemonDied(t *testing.T) {
+	b := newAskBench(t)
+	b.heldProcess(200, "T")
+	b.heldProcess(201, "T")
+	b.ask(kernel.Held, kernel.AskKey{1}, 200)
+	b.ask(kernel.Held, kernel.AskKey{2}, 201)
+	b.requests(2)
+	b.stop()
+	for key, said := range map[kernel.AskKey]kernel.Answer{{1}: {Count: 1}, {2}: {Denied: true, Timed: true}} {
+		if err := b.kernel.SetAnswer(b.slot, key, said); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.restart()
+	for end := time.Now().Add(deadline); ; time.Sleep(time.Millisecond) {
+		b.mu.Lock()
+		woken := slices.Clone(b.woken)
+		b.mu.Unlock()
+		if slices.Contains(woken, 200) && slices.Contains(woken, 201) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("woken are %v", woken)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/daemon"
 	"github.com/actplane/actplane/policy/templates"
@@ -45,6 +46,8 @@ type completer struct {
 	scopes func() []candidate
 	// requests lists what "approve" and "deny" can be asked about.
 	requests func() []candidate
+	// grants lists what "revoke" can be asked about.
+	grants func() []candidate
 }
 
 func completeMain(app *cli.App, words []string, out io.Writer) int {
@@ -53,6 +56,7 @@ func completeMain(app *cli.App, words []string, out io.Writer) int {
 		app:      app,
 		scopes:   func() []candidate { return liveScopes(daemon.Options{}) },
 		requests: func() []candidate { return openRequests(daemon.Options{}) },
+		grants:   func() []candidate { return liveGrants(daemon.Options{}) },
 	}
 	for _, found := range c.complete(words) {
 		fmt.Fprintln(out, found.line())
@@ -200,6 +204,9 @@ func (c completer) argument(command *cli.Command, position int) []candidate {
 	case "[SCOPE]", "CONTAINER":
 		return c.scopes()
 	case "REQUEST":
+		if command.Name == revokeName {
+			return c.grants()
+		}
 		return c.requests()
 	case "SHELL":
 		return []candidate{{word: "bash"}, {word: "zsh"}, {word: "fish"}}
@@ -277,6 +284,26 @@ func openRequests(options daemon.Options) []candidate {
 		}
 		found = append(found, candidate{r.Id, r.Operation + " " + word(string(r.Object))})
 	}
+}
+
+// liveGrants asks an engine that runs for what can be taken back.
+func liveGrants(options daemon.Options) []candidate {
+	ctx, cancel := context.WithTimeout(context.Background(), scopesTime)
+	defer cancel()
+	client, err := daemon.Connect(ctx, options)
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	response, err := client.ListGrants(ctx, &api.ListGrantsRequest{})
+	if err != nil {
+		return nil
+	}
+	var found []candidate
+	for _, g := range response.Grants {
+		found = append(found, candidate{g.Request.Id, console.OperationText(g.Request)})
+	}
+	return found
 }
 
 // liveScopes asks an engine that runs, and starts none.

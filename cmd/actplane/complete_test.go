@@ -20,13 +20,16 @@ func TestComplete(t *testing.T) {
 	app.Setup()
 	c := completer{app: app, scopes: func() []candidate {
 		return []candidate{{"web", "1"}, {"a b", ""}, {"$(x)", ""}, {":files", "hostile"}, {"", ""}, {"agent", "two\nlines\x1b"}}
-	}, requests: func() []candidate { return []candidate{{"k3m9p", "write \"/x\\x1b\""}} }}
+	}, requests: func() []candidate { return []candidate{{"k3m9p", "write \"/x\\x1b\""}} },
+		grants: func() []candidate { return []candidate{{"zzzzz", "exec /usr/bin/git"}} }}
 	for given, want := range map[string]string{
 		"e|":                         "explain events",
 		"nothing|":                   "",
 		"nothing|x|":                 "",
 		"-|":                         "--help --version",
 		"ps||":                       "",
+		"deny||":                     "k3m9p",
+		"revoke||":                   "zzzzz",
 		"ps|x|":                      "",
 		"ps|-|":                      "--wide --all --json --help", // what is hidden stays so
 		"ps|--w|":                    "--wide",
@@ -89,7 +92,7 @@ func TestArgumentsAreKnown(t *testing.T) {
 	app := newApp()
 	app.Setup()
 	some := func() []candidate { return []candidate{{"x", ""}} }
-	c := completer{app: app, scopes: some, requests: some}
+	c := completer{app: app, scopes: some, requests: some, grants: some}
 	for _, command := range app.Commands {
 		if known := len(c.argument(command, 0)) > 0; known != (command.ArgsUsage != "") {
 			t.Errorf("%s: %q is of no known kind", command.Name, command.ArgsUsage)

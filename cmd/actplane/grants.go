@@ -26,9 +26,11 @@ func grantsCommand() *cli.Command {
 	}
 }
 
+const revokeName = "revoke"
+
 func revokeCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "revoke",
+		Name:      revokeName,
 		Usage:     "take an approval or a denial back, so that the operation asks again",
 		ArgsUsage: "REQUEST",
 		Description: "What begins from then on asks anew, and a connection that was opened with an approval carries no\n" +

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What asks waits for a person: programs in C, Go, Python, Node and Java, all of them with
-# several threads, are held in open, unlink, connect, send and exec, and go on as if nothing had
-# been, or fail with EPERM. What is retried succeeds after an approval, and the agent
+# several threads, are held in open, unlink, connect, send and exec, some for 5 s, and go on as
+# if nothing had been, or fail with EPERM. What is retried succeeds after an approval, and the agent
 # reads why it was denied. Nobody answers, the process is killed, its siblings let it go
 # on, the daemon is killed: nothing is stuck, and nothing gets through.
 # lsm: bpf
@@ -19,6 +19,7 @@ policy: |
     ask hold 10m read file "/share/ask/*"
     ask hold 10m unlink file "/share/ask/*"
     ask hold 10m connect "127.0.0.1:7"
+    ask hold 10m connect "127.0.0.1:9"
     ask hold 10m send "127.0.0.1:8"
     ask hold 10m exec "ran*"
     because "A person looks at it."
@@ -27,15 +28,19 @@ policy: |
     because "A person approves each push."
   rule brief:
     ask hold 3s read file "/share/brief"
+  rule late:
+    ask hold 20s read file "/share/late"
 POLICY
 
 mkdir "$work/share/ask"
 for language in c go python node java; do
   touch "$work/share/ask/$language-"{open,unlink,denied}
-  printf '#!/bin/sh\necho exec ok\n' > "$work/share/ran-$language"
-  chmod 755 "$work/share/ran-$language"
+  for program in "$work/share/ran-$language"{,-denied}; do
+    printf '#!/bin/sh\necho exec ok\n' > "$program"
+    chmod 755 "$program"
+  done
 done
-touch "$work/share/brief" "$work/share/ask/"{killed,restart,meanwhile}
+touch "$work/share/"{brief,late} "$work/share/ask/"{killed,restart,meanwhile}
 
 # box NAME IMAGE
 box() {
@@ -58,13 +63,17 @@ is_stopped() { [ "$(state "$1")" = T ]; }
 no_request() { [ "$(actplane requests)" = "Nothing waits for an answer." ]; }
 
 # answer NAME OPERATION ANSWER...: the next request is of a stopped process, and is
-# answered.
+# answered; when it has been held for HELD seconds if that is set.
 answer() {
   local name=$1 operation=$2 id got pid held
   shift 2
   read -r id got pid held < <(request id operation pid held)
   check "$name asks" "$operation True" "$got $held"
   check_that "$name is stopped" eventually 10 is_stopped "$pid"
+  if [ -n "${HELD:-}" ]; then
+    sleep "$HELD"
+    check "$name is stopped after $HELD s" T "$(state "$pid")"
+  fi
   actplane "$1" "$id" "${@:2}" > "$work/answer" || fail "$name is answered" "$(cat "$work/answer")"
 }
 
@@ -73,17 +82,20 @@ hold() {
   local box=$1 language=$2
   shift 2
   docker exec "$box" "$@" open "/share/ask/$language-open" unlink "/share/ask/$language-unlink" connect 127.0.0.1:7 \
-    send 127.0.0.1:8 open "/share/ask/$language-denied" exec "/share/ran-$language" > "$work/$language" 2>&1 &
+    send 127.0.0.1:8 open "/share/ask/$language-denied" connect 127.0.0.1:9 exec "/share/ran-$language-denied" \
+    exec "/share/ran-$language" > "$work/$language" 2>&1 &
   local running=$!
-  answer "open in $language" read approve --once
+  HELD=5 answer "open in $language" read approve --once
   answer "unlink in $language" unlink approve --once
-  answer "connect in $language" connect approve --once
+  HELD=5 answer "connect in $language" connect approve --once
   answer "send in $language" send approve --once
   answer "another open in $language" read deny --because "not this one"
-  answer "exec in $language" exec approve --once
+  answer "another connect in $language" connect deny
+  answer "another exec in $language" exec deny
+  HELD=5 answer "exec in $language" exec approve --once
   wait "$running"
   check "$language goes on, and is refused where it was denied" \
-    "open ok unlink ok connect ok send ok open EPERM exec ok" "$(tr '\n' ' ' < "$work/$language" | sed 's/ $//')"
+    "open ok unlink ok connect ok send ok open EPERM connect EPERM exec EPERM exec ok" "$(tr '\n' ' ' < "$work/$language" | sed 's/ $//')"
 }
 
 box ask agent
@@ -139,13 +151,28 @@ docker exec ask sh -c "kill -KILL -1"
 check_that "who is killed withdraws its request" eventually 10 no_request
 check_match "which the record tells" 'withdrawn' "$(actplane events ask)"
 
-# The daemon is killed while somebody is held.
+# The daemon is killed while some are held: one whose time is over meanwhile, and one who
+# waits on.
 docker exec ask cat /share/ask/restart > "$work/restart" 2>&1 &
 running=$!
 read -r id pid < <(request id pid)
+docker exec ask cat /share/late > "$work/late" 2>&1 &
+running_late=$!
+late_pid() { actplane requests --format json | python3 -c 'import json, sys
+print(*(r["pid"] for r in map(json.loads, sys.stdin) if r["object"] == "/share/late"))'; }
+late_asks() { late=$(late_pid) && [ -n "$late" ]; }
+check_that "another asks" eventually 240 late_asks
 kill -9 "$(pgrep -x actplaned)"
-sleep 1
-check "without the daemon it stays stopped" T "$(state "$pid")"
+sleep 21
+check "without the daemon they stay stopped" "T T" "$(state "$pid") $(state "$late")"
+actplane ps > /dev/null
+back=$(date +%s%3N)
+goes_on() { ! is_stopped "$late"; }
+check_that "whose time is over is let go when it is back" eventually 10 goes_on
+echo "# $(($(date +%s%3N) - back)) ms after the daemon was back"
+wait "$running_late"
+check_match "and refused" 'not permitted' "$(cat "$work/late")"
+check "who waits on is stopped" T "$(state "$pid")"
 docker exec ask cat /share/ask/meanwhile > "$work/denied" 2>&1 &
 check "the next daemon knows the request" "$id" "$(request id)"
 actplane approve "$id" > /dev/null
