@@ -113,7 +113,7 @@ type Engine struct {
 	// unnoted is how many scopes may be their owners; guarded by mu.
 	unnoted int
 
-	statesSwept time.Time // used by the sweep alone
+	statesSwept time.Time // guarded by mu
 	answersKept time.Time // used by keepAnswers alone
 }
 
@@ -175,6 +175,7 @@ func New(config Config) (*Engine, error) {
 // enforced.
 func (e *Engine) Close() {
 	e.stop()
+	e.saveRequests()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.scopes {

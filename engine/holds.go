@@ -30,6 +30,7 @@ func (e *Engine) keepAsksLoop(ctx context.Context) error {
 		if e.anyAsks() {
 			e.keepAsks()
 			e.keepAnswers()
+			e.saveRequests()
 		}
 		select {
 		case <-ctx.Done():

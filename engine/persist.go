@@ -263,10 +263,15 @@ func bootID() string {
 // sweepStates forgets saved states whose time is up, now and then.
 func (e *Engine) sweepStates() {
 	now := e.config.now()
-	if now.Sub(e.statesSwept) < stateSweepInterval {
+	e.mu.Lock()
+	early := now.Sub(e.statesSwept) < stateSweepInterval
+	if !early {
+		e.statesSwept = now
+	}
+	e.mu.Unlock()
+	if early {
 		return
 	}
-	e.statesSwept = now
 	if err := e.states.Sweep(func(id string) bool { return e.scope(id) != nil }); err != nil {
 		e.log.WithError(err).Warn("sweep saved states")
 	}

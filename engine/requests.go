@@ -126,8 +126,10 @@ const maxPast = 100
 type requests struct {
 	path string
 
-	mu  sync.Mutex
-	all []*request // oldest first; guarded by mu
+	mu    sync.Mutex
+	all   []*request // oldest first; guarded by mu
+	saved time.Time  // when it was saved last; guarded by mu
+	dirty bool       // it has changed since; guarded by mu
 }
 
 func newRequests(dir string) *requests {
@@ -150,12 +152,33 @@ func loadRequests(dir string) (*requests, error) {
 	return t, nil
 }
 
-// change edits the table and saves it.
+// change edits the table and saves it; where it changes often, keepSaved does that a
+// little later, since whoever records waits for it. What a killed daemon has not saved
+// asks anew.
 func (t *requests) change(now time.Time, edit func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	edit()
 	t.drop(now)
+	if t.dirty = true; time.Since(t.saved) < askInterval {
+		return nil
+	}
+	return t.save()
+}
+
+// keepSaved saves the table if it has changed since.
+func (t *requests) keepSaved() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.dirty {
+		return nil
+	}
+	return t.save()
+}
+
+// save is for who holds mu.
+func (t *requests) save() error {
+	t.dirty, t.saved = false, time.Now()
 	text, err := json.Marshal(t.all)
 	if err == nil {
 		err = atomicfile.Write(t.path, text, atomicfile.Options{Mode: 0o600})
@@ -346,6 +369,15 @@ func (e *Engine) noteTimedOut(s *scope, rec kernel.Record, item *feedback.Item) 
 	})
 	if closed != nil {
 		e.tellClosed(s, *closed)
+	}
+}
+
+// saveRequests saves the tables that have changed.
+func (e *Engine) saveRequests() {
+	for _, s := range e.live() {
+		if err := s.requests.keepSaved(); err != nil {
+			e.log.WithFields(s.fields()).WithError(err).Warn("requests will not survive a restart")
+		}
 	}
 }
 

@@ -205,7 +205,7 @@ func TestHeldIsWoken(t *testing.T) {
 	}
 	one := rs[slices.IndexFunc(rs, func(r *api.Request) bool { return r.Pid == 200 })]
 	two := rs[slices.IndexFunc(rs, func(r *api.Request) bool { return r.Pid == 201 })]
-	if _, err := b.client.Answer(context.Background(), &api.AnswerRequest{Id: one.Id, ForMs: 1000}); err != nil {
+	if _, err := b.client.Answer(context.Background(), &api.AnswerRequest{Id: one.Id, ForMs: 3_600_000}); err != nil {
 		t.Fatal(err)
 	}
 	if w := woken(); !slices.Equal(w, []int{200}) {
@@ -364,5 +364,40 @@ func TestAnsweredBeforeTheDaemonDied(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("woken are %v", woken)
 		}
+	}
+}
+
+// A table that changes often is saved now and then, and in the end.
+func TestRequestsAreSaved(t *testing.T) {
+	dir := t.TempDir()
+	table := newRequests(dir)
+	add := func() {
+		t.Helper()
+		if err := table.change(time.Now(), func() { table.all = append(table.all, &request{ID: "x", State: requestOpen}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	const many = 1000
+	began := time.Now()
+	for range many {
+		add()
+	}
+	saves := time.Since(began)/askInterval + 1
+	loaded := func() int {
+		again, err := loadRequests(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(again.all)
+	}
+	if n := loaded(); saves < many/10 && n == 1+many {
+		t.Errorf("%d requests are saved, each for itself", n)
+	}
+	if err := table.keepSaved(); err != nil {
+		t.Fatal(err)
+	}
+	if n := loaded(); n != 1+many {
+		t.Errorf("%d requests are saved, want %d", n, 1+many)
 	}
 }

@@ -28,7 +28,8 @@ func TestSubject(t *testing.T) {
 	if err := unix.Stat(here, &stat); err != nil {
 		t.Fatal(err)
 	}
-	b.e.config.host = withDirectory{b.e.config.host}
+	e := &Engine{config: b.e.config}
+	e.config.host = withDirectory{e.config.host}
 	b.process(300, 299, "/c")
 	b.mkdir("cgroup/c/below")
 	b.process(299, 298, "/c/below")
@@ -36,16 +37,16 @@ func TestSubject(t *testing.T) {
 	b.write("proc/299/comm", "no\nde\n")
 	s := b.e.scope("c")
 	rec := kernel.Record{PID: 300, Directory: kernel.FileID{Device: unix.Major(stat.Dev)<<20 | unix.Minor(stat.Dev), Inode: stat.Ino, Generation: 5}}
-	got := b.e.subjectOf(s, rec)
+	got := e.subjectOf(s, rec)
 	if got.Directory != here || len(got.Ancestors) != 1 || got.Ancestors[0] != (ancestor{299, "no\nde"}) {
 		t.Errorf("%+v, want %s and one ancestor", got, here)
 	}
 	// It has moved on: what it was about is not known.
 	rec.Directory.Inode++
-	if got := b.e.subjectOf(s, rec); got.Directory != "" {
+	if got := e.subjectOf(s, rec); got.Directory != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := b.e.subjectOf(s, kernel.Record{PID: 4242}); len(got.Ancestors) != 0 {
+	if got := e.subjectOf(s, kernel.Record{PID: 4242}); len(got.Ancestors) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
