@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/internal/plain"
 )
 
@@ -107,13 +108,13 @@ func objectOf(e *api.Event) string {
 	return plain.Word(e.Object)
 }
 
-// ScopeFields tell all of a scope that its line does not.
+// ScopeFields tell all of a scope that its line does not; without a time, not its age.
 func ScopeFields(s *api.Scope, now time.Time) []Field {
 	fields := []Field{{"id", plain.Text(s.Id)}}
 	add := func(key, format string, args ...any) {
 		fields = append(fields, Field{key, fmt.Sprintf(format, args...)})
 	}
-	if s.StartedUnixMs != 0 {
+	if s.StartedUnixMs != 0 && !now.IsZero() {
 		add("started", "%s", Ago(now.Sub(time.UnixMilli(s.StartedUnixMs))))
 	}
 	add("mode", "%s", plain.Text(s.Mode))
@@ -125,4 +126,22 @@ func ScopeFields(s *api.Scope, now time.Time) []Field {
 		add("warning", "%s", plain.Text(sentence))
 	}
 	return fields
+}
+
+// Kind is what sort of thing an event is: "bad" for what was denied, "ask", "good" for
+// what was approved, and "note" for the rest.
+func Kind(e *api.Event) string {
+	switch feedback.Outcome(e.Outcome) {
+	case feedback.Opened, feedback.StillOpen, feedback.Held:
+		return "ask"
+	case feedback.Used, feedback.Grant:
+		return "good"
+	case feedback.Withdrawn:
+		return "note"
+	case "":
+		if e.Effect == "notify" {
+			return "note"
+		}
+	}
+	return "bad"
 }

@@ -62,11 +62,11 @@ type Watcher struct {
 	connect Connect
 
 	mu      sync.Mutex
-	history history        // guarded by mu
-	client  *daemon.Client // guarded by mu; nil while there is none
-	problem string         // guarded by mu
-	status  *api.StatusResponse
-	changed chan struct{} // guarded by mu; closed at the next change
+	history history             // guarded by mu
+	client  *daemon.Client      // guarded by mu; nil while there is none
+	problem string              // guarded by mu
+	status  *api.StatusResponse // guarded by mu; of the last daemon
+	changed chan struct{}       // guarded by mu; closed at the next change
 }
 
 // NewWatcher makes a watcher, which [Watcher.Run] lets watch.
@@ -208,6 +208,23 @@ func (w *Watcher) View() *View {
 	v := w.history.view()
 	v.Problem, v.Engine = w.problem, w.status
 	return v
+}
+
+// Scopes lists the scopes as they are at this moment; while the engine is away, as they
+// were last. The error says that neither is known.
+func (w *Watcher) Scopes(ctx context.Context) ([]*api.Scope, error) {
+	w.mu.Lock()
+	client, status := w.client, w.status
+	w.mu.Unlock()
+	if client != nil {
+		if err := w.takeScopes(ctx, client); err == nil {
+			return w.View().Scopes, nil
+		}
+	}
+	if status == nil {
+		return nil, errors.New("the engine has not told yet what is under policy")
+	}
+	return w.View().Scopes, nil
 }
 
 // Answer answers a request. The error is a sentence for people.

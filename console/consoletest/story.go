@@ -20,9 +20,9 @@ func (e *Engine) TellAt(now time.Time) {
 	at := func(ago time.Duration) int64 { return now.Add(-ago).UnixMilli() }
 	web, docs := strings.Repeat("4f1c09aa", 8), strings.Repeat("b20d7e31", 8)
 	e.SetScopes(
-		&api.Scope{Id: web, Name: "web-agent", State: "enforcing", Mode: "enforce", StartedUnixMs: at(42 * time.Minute), Layers: []string{"/etc/actplane/policy.d/floor.yaml", "actplane.yaml"},
+		&api.Scope{Id: web, Cgroup: "/system.slice/docker-" + web + ".scope", Name: "web-agent", State: "enforcing", Mode: "enforce", StartedUnixMs: at(42 * time.Minute), Layers: []string{"/etc/actplane/policy.d/floor.yaml", "actplane.yaml"},
 			Rules: 5, Denied: 14, Notified: 3, Processes: 11, Warnings: []string{"the container has NET_RAW, with which it can send what it likes to the addresses that a rule sees"}},
-		&api.Scope{Id: docs, Name: "docs-bot", State: "enforcing", Mode: "enforce", StartedUnixMs: at(9 * time.Minute), Layers: []string{"actplane.yaml"}, Rules: 2, Denied: 1, Processes: 4},
+		&api.Scope{Id: docs, Cgroup: "/system.slice/docker-" + docs + ".scope", Name: "docs-bot", State: "enforcing", Mode: "enforce", StartedUnixMs: at(9 * time.Minute), Layers: []string{"actplane.yaml"}, Rules: 2, Denied: 1, Processes: 4},
 	)
 	e.Happen(
 		&api.Event{Scope: web, ScopeName: "web-agent", Sequence: 1, TimeUnixMs: at(31 * time.Minute), Effect: "notify", Operation: "write", Object: "/workspace/package-lock.json",

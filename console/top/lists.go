@@ -92,19 +92,7 @@ func (m *model) eventLine(row *console.Row) line {
 }
 
 func eventRole(e *api.Event) role {
-	switch e.Outcome {
-	case "opened", "open", "held":
-		return asking
-	case "used", "granted":
-		return good
-	case "withdrawn":
-		return body
-	case "":
-		if e.Effect == "notify" {
-			return body
-		}
-	}
-	return bad
+	return map[string]role{"bad": bad, "ask": asking, "good": good}[console.Kind(e)]
 }
 
 func (m *model) scopeEntries() (out []entry) {

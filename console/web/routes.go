@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"crypto/subtle"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/actplane/actplane/console"
+	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/feedback"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// contentPolicy lets the page load what is here and nothing else, run no text as a script,
+// and be in no frame.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+const maxBecause = 1000 // characters
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, file := range map[string]string{
+		"GET /{$}": "index.html", "GET /app.js": "app.js", "GET /graph.js": "graph.js", "GET /style.css": "style.css", "GET /icon.svg": "icon.svg",
+	} {
+		mux.HandleFunc(path, s.asset(file))
+	}
+	mux.HandleFunc("GET /api/stream", s.authorized(s.stream))
+	mux.HandleFunc("GET /api/graph", s.authorized(s.graph))
+	mux.HandleFunc("POST /api/answer", s.authorized(s.answer))
+	return s.guard(mux)
+}
+
+// guard refuses what no page of ours asks, and says to the browser what ours may.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", contentPolicy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Cache-Control", "no-store")
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.limits.send)) // else the connection is broken anyway
+		origin, site := r.Header.Values("Origin"), r.Header.Get("Sec-Fetch-Site")
+		switch {
+		case !localHost(r.Host):
+			fail(w, http.StatusMisdirectedRequest, "this page is at localhost, 127.0.0.1 or [::1], under no other name")
+		case len(origin) > 1 || len(origin) == 1 && origin[0] != "http://"+r.Host || !slices.Contains([]string{"", "none", "same-origin"}, site):
+			fail(w, http.StatusForbidden, "another site's page asked for this")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// localHost tells whether a Host header names this host as nobody's DNS can.
+func localHost(host string) bool {
+	name := host
+	if n, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+		name = n
+	} else if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		name = host[1 : len(host)-1]
+	}
+	if name == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	return err == nil && address.IsLoopback() && address.Zone() == ""
+}
+
+// authorized asks for the token. It is in a header that a browser sends for nobody but the
+// page that has it.
+func (s *Server) authorized(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !found || subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1 {
+			fail(w, http.StatusUnauthorized, "the token is missing or of another run: open the address that \"actplane web\" has printed")
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (s *Server) asset(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		text, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			fail(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		kinds := map[string]string{"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+		w.Header().Set("Content-Type", kinds[name[strings.LastIndexByte(name, '.')+1:]]+"; charset=utf-8")
+		_, _ = w.Write(text) // who has gone does not read
+	}
+}
+
+// answerBody is what the page sends.
+type answerBody struct {
+	ID string `json:"id"`
+	// Seen is the state of the request that was on the screen.
+	Seen    string `json:"seen"`
+	What    string `json:"what"` // "once", "ten-minutes" or "deny"
+	Because string `json:"because"`
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	if len(r.Header.Values("Origin")) != 1 || r.Header.Get("Content-Type") != "application/json" {
+		fail(w, http.StatusForbidden, "an answer comes from the page itself, as JSON")
+		return
+	}
+	body, err := readAnswer(http.MaxBytesReader(w, r.Body, s.limits.body))
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	answer := &api.AnswerRequest{Id: body.ID, Because: body.Because, By: s.options.Answers()}
+	switch body.What {
+	case "once":
+		answer.Count = 1
+	case "ten-minutes":
+		answer.ForMs = (10 * time.Minute).Milliseconds()
+	case "deny":
+		answer.Denied, answer.ScopeLifetime = true, true
+	default:
+		fail(w, http.StatusBadRequest, "what is to be answered is not known")
+		return
+	}
+	if now := s.options.Source.View().Request(body.ID); now == nil || seenOf(now) != body.Seen {
+		fail(w, http.StatusConflict, "the request has changed meanwhile; nothing was answered")
+		return
+	}
+	answered, err := s.options.Source.Answer(r.Context(), answer)
+	if err != nil {
+		fail(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	reply(w, http.StatusOK, map[string]string{"id": answered.Id, "state": answered.State})
+}
+
+func readAnswer(from io.Reader) (answerBody, error) {
+	var body answerBody
+	decoder := json.NewDecoder(from)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&body); err != nil {
+		return body, fmt.Errorf("read the answer: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return body, errors.New("read the answer: there is more behind it")
+	}
+	if utf8.RuneCountInString(body.Because) > maxBecause {
+		return body, fmt.Errorf("the reason has more than %d characters", maxBecause)
+	}
+	return body, nil
+}
+
+func (s *Server) graph(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.ParseUint(r.URL.Query().Get("row"), 10, 64)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "row is a number")
+		return
+	}
+	for _, row := range s.options.Source.View().Rows {
+		if row.ID == id {
+			reply(w, http.StatusOK, graphOf(console.EventGraph(row.Event)))
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "the event is no longer kept")
+}
+
+func fail(w http.ResponseWriter, status int, sentence string) {
+	reply(w, status, map[string]string{"error": sentence})
+}
+
+func reply(w http.ResponseWriter, status int, value any) {
+	text, err := feedback.EncodeJSON(value)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // who has gone does not read
+}
