@@ -48,6 +48,22 @@ func (e *Engine) consult(s *scope, r *request) consulted {
 	return toConsult
 }
 
+// noteTold lets the approvers be asked about a request whose event is out: its answer's
+// comes behind.
+func (e *Engine) noteTold(s *scope, id string) {
+	if id == "" || e.config.Approvers == nil {
+		return
+	}
+	s.requests.find(func() *request {
+		r := s.requests.named(id)
+		if r != nil && !r.told {
+			r.told = true
+			e.asks.touch(r)
+		}
+		return nil
+	})
+}
+
 // consulting is what the approvers are asked about at this moment.
 type consulting struct {
 	mu      sync.Mutex
@@ -93,7 +109,7 @@ func (e *Engine) consultLoop(ctx context.Context) error {
 		changed := e.asks.wait()
 		for _, s := range e.live() {
 			for _, r := range s.requests.list() {
-				if r.State != requestOpen || !r.Consulted.busy() || !e.consulting.begin(r.ID, s.id) {
+				if r.State != requestOpen || !r.Consulted.busy() || !r.told || !e.consulting.begin(r.ID, s.id) {
 					continue
 				}
 				calls.Go(func() {

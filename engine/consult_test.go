@@ -56,6 +56,16 @@ func (f *fakeApprovers) count() int {
 	return len(f.asked)
 }
 
+// wait waits until they were asked so often.
+func (f *fakeApprovers) wait(t *testing.T, n int) {
+	t.Helper()
+	for end := time.Now().Add(deadline); f.count() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("they were asked %d times, want %d", f.count(), n)
+		}
+	}
+}
+
 func always(v approver.Verdict) *fakeApprovers {
 	return &fakeApprovers{say: func(*api.RequestDocument) approver.Verdict { return v }}
 }
@@ -148,14 +158,10 @@ func TestApproverIsLate(t *testing.T) {
 	b := approversBench(t, f)
 	b.ask(kernel.Opened, kernel.AskKey{1}, 200)
 	r := b.requests(1)[0]
+	f.wait(t, 1)
 	b.approve(&api.AnswerRequest{Id: r.Id, Denied: true, ScopeLifetime: true})
 	b.ask(kernel.Opened, kernel.AskKey{2}, 200)
-	b.last(feedback.Opened)
-	for end := time.Now().Add(deadline); f.count() < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the second is not asked about")
-		}
-	}
+	f.wait(t, 2)
 	b.restart()
 	close(f.release)
 	b.last(feedback.Grant)

@@ -64,6 +64,7 @@ func (e *Engine) record(rec kernel.Record) {
 		e.log.WithFields(s.fields()).WithError(err).Warn("event will not survive a restart")
 	}
 	e.hub.publish(s, item)
+	e.noteTold(s, item.Request)
 	e.tellDenial(s, item)
 }
 

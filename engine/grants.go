@@ -155,10 +155,26 @@ func (e *Engine) keepAnswers() {
 	}
 	e.answersKept = now
 	for _, s := range e.live() {
-		if s.asks() && s.now().State == enforcing {
+		if s.asks() && s.now().State == enforcing && s.requests.mayEnd() {
 			e.keepAnswersOf(s, now)
 		}
 	}
+}
+
+// mayEnd tells whether there can be something to do about answers: the kernel's table of
+// all containers is not looked through for nothing.
+func (t *requests) mayEnd() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.settled
+}
+
+// settle notes that no answer ends by itself until the table changes, but for KEPT ones
+// that are over and still in the kernel.
+func (t *requests) settle(kept bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settled = !kept && t.last(func(r *request) bool { return r.Answer != nil && r.Answer.Over == "" && !r.Answer.Lifetime }) == nil
 }
 
 func (e *Engine) keepAnswersOf(s *scope, now time.Time) {
@@ -183,7 +199,7 @@ func (e *Engine) keepAnswersOf(s *scope, now time.Time) {
 	for _, r := range over {
 		e.endAnswer(s, r.ID, now)
 	}
-	e.forgetAnswers(s, *slot, known, now)
+	s.requests.settle(e.forgetAnswers(s, *slot, known, now))
 }
 
 // endAnswer notes that an answer is over by itself.
@@ -209,8 +225,9 @@ func (e *Engine) endAnswer(s *scope, id string, now time.Time) {
 	}
 }
 
-// forgetAnswers drops from the kernel what is over, so that it does not fill up.
-func (e *Engine) forgetAnswers(s *scope, slot kernel.Slot, known map[kernel.AskKey]kernel.Answer, now time.Time) {
+// forgetAnswers drops from the kernel what is over, so that it does not fill up, and tells
+// whether something is kept a little longer.
+func (e *Engine) forgetAnswers(s *scope, slot kernel.Slot, known map[kernel.AskKey]kernel.Answer, now time.Time) (kept bool) {
 	needed := map[kernel.AskKey]bool{}
 	for _, r := range s.requests.list() {
 		if r.Answer != nil && (r.Answer.Over == "" || now.Sub(r.Answer.OverTime) < overGrace) {
@@ -218,13 +235,19 @@ func (e *Engine) forgetAnswers(s *scope, slot kernel.Slot, known map[kernel.AskK
 		}
 	}
 	for key, a := range known {
-		if !a.Over || needed[key] {
+		if !a.Over {
+			continue
+		}
+		if needed[key] {
+			kept = true
 			continue
 		}
 		if err := e.config.Kernel.DropAnswer(slot, key); err != nil {
 			e.log.WithError(err).Warn("forget an answer that is over")
+			kept = true
 		}
 	}
+	return kept
 }
 
 // tellOver puts the end of an answer into the record, where the agent finds it too.

@@ -109,6 +109,9 @@ func (e *Engine) restoreAnswers(s *scope, slot kernel.Slot, saved *state.Saved) 
 	now := e.config.now()
 	kept = slices.DeleteFunc(kept, func(r *request) bool { return !r.Answer.inForce(now) })
 	for _, r := range kept {
+		r.told = true
+	}
+	for _, r := range kept {
 		a := kernel.Answer{Denied: r.Answer.Denied, Timed: r.Answer.Count == 0}
 		if r.Answer.Count > 0 {
 			a.Count = r.Answer.Count - uint32(r.Answer.Used)

@@ -52,6 +52,7 @@ type request struct {
 	Warnings  []warning `json:",omitempty"`
 
 	version uint64 // of the table of all scopes, when it was changed last
+	told    bool   // its event is out, and those of its answer may follow
 }
 
 // answer is what a person or an approver said.
@@ -130,6 +131,9 @@ type requests struct {
 	all   []*request // oldest first; guarded by mu
 	saved time.Time  // when it was saved last; guarded by mu
 	dirty bool       // it has changed since; guarded by mu
+	// settled: no answer can end by itself, and none that has ended is in the kernel;
+	// guarded by mu.
+	settled bool
 }
 
 func newRequests(dir string) *requests {
@@ -149,6 +153,9 @@ func loadRequests(dir string) (*requests, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load requests: %w", err)
 	}
+	for _, r := range t.all {
+		r.told = true
+	}
 	return t, nil
 }
 
@@ -160,6 +167,7 @@ func (t *requests) change(now time.Time, edit func()) error {
 	defer t.mu.Unlock()
 	edit()
 	t.drop(now)
+	t.settled = false
 	if t.dirty = true; time.Since(t.saved) < askInterval {
 		return nil
 	}

@@ -160,6 +160,9 @@ func checkTier(c *cli.Context) finding {
 func checkConfig(*cli.Context) finding {
 	path := prepare.DefaultHost().Config
 	config, err := prepare.LoadConfig(path)
+	if errors.Is(err, os.ErrPermission) {
+		return finding{warn, "config", "only root may read " + path, "sudo actplane doctor"}
+	}
 	if err == nil && os.Geteuid() == 0 {
 		err = approval.CheckHost(config.Approvers, config.Notifications)
 	}
