@@ -44,17 +44,19 @@
 #define SCRATCHES_PER_CPU 8
 #define MAX_LOST (1 << 14) /* rows of the table of lost records, of all scopes */
 #define RING_SIZE (4 << 20)
-#define MAX_REQUESTS (1 << 14)	   /* open requests for approval, of all scopes */
-#define MAX_SCOPE_REQUESTS 64	   /* of them, of one scope */
-#define MAX_ANSWERS (1 << 16)	   /* remembered, of all scopes */
-#define MAX_SCOPE_ANSWERS 1024	   /* of them, of one scope */
-#define MAX_GRANTED_USES (1 << 14) /* descriptors and connections */
-#define MAX_KNOWN_PATHS (1 << 14)  /* whose rows are remembered; a power of two */
-#define KNOWN_NAME 40		   /* bytes of the longest name of these */
-#define MAX_LIFTED 4		   /* asks that one operation can have behind it */
-#define GAIN_TEXT 256		   /* bytes of an object's name that a record of a gain has */
-#define GAIN_WINDOW 30		   /* bits of a time in ns: about a second, in which a scope has */
-#define MAX_GAINS 256		   /* records of gains of processes, and as many of objects */
+#define MAX_REQUESTS (1 << 14)	     /* open requests for approval, of all scopes */
+#define MAX_SCOPE_REQUESTS 64	     /* of them, of one scope */
+#define MAX_ANSWERS (1 << 16)	     /* remembered, of all scopes */
+#define MAX_SCOPE_ANSWERS 1024	     /* of them, of one scope */
+#define MAX_CONFINED (1 << 14)	     /* processes for which rules were added, of all scopes */
+#define MAX_SCOPE_CONFINED (1 << 10) /* of them, of one scope */
+#define MAX_GRANTED_USES (1 << 14)   /* descriptors and connections */
+#define MAX_KNOWN_PATHS (1 << 14)    /* whose rows are remembered; a power of two */
+#define KNOWN_NAME 40		     /* bytes of the longest name of these */
+#define MAX_LIFTED 4		     /* asks that one operation can have behind it */
+#define GAIN_TEXT 256		     /* bytes of an object's name that a record of a gain has */
+#define GAIN_WINDOW 30 /* bits of a time in ns: about a second, in which a scope has */
+#define MAX_GAINS 256  /* records of gains of processes, and as many of objects */
 
 /* In the order of package ir. */
 enum op {
@@ -103,6 +105,8 @@ enum row_number {
 enum scope_flag {
 	SCOPE_HOST_ROOT = 1, /* its processes keep the host's root */
 	SCOPE_SATURATED = 2, /* the table of files was full; see assumed_labels */
+	SCOPE_KEPT_ALL = 4,  /* what protects a file was noted under another policy: it counts as
+			      * protected by all that protects something */
 };
 
 enum process_flag {
@@ -178,6 +182,9 @@ enum reason {
 	REASON_FOREIGN_TRACED, /* is traced from inside */
 	REASON_FOREIGN_ENV,    /* was started with a variable that makes it run other code */
 	REASON_UNFOLLOWED,     /* labels could not be followed through it */
+	REASON_LESS_CONFINED,  /* a process for which rules were added reaches into one for which
+				* they do not hold */
+	REASON_POLICY_CHANGED, /* twice, in the middle of an exec */
 };
 
 /* What became of an ask. */
@@ -228,7 +235,8 @@ struct image {
 	__u32 asks;	 /* bit set of operations about which a person can be asked */
 	__u32 ops;	 /* bit set of operations with clauses or defaults, and of enum use */
 	__u64 labels;	 /* labels that are kept of files */
-	__u64 integrity; /* labels that no flow carries */
+	__u64 integrity; /* labels that no flow carries, and that are lost by one */
+	__u64 confines;	 /* labels that no flow carries, and that are never lost */
 	__u64 defaults[NUM_OPS]; /* bit sets, the strictest first */
 	__u8 default_effects[MAX_DEFAULTS];
 	__u32 default_holds[MAX_DEFAULTS]; /* as in struct clause */
@@ -334,9 +342,10 @@ struct scope {
 	__u32 generation; /* 0: the slot is free */
 	__u32 image;
 	__u32 flags;
-	__u32 pad;
-	__u64 cgroup; /* its id */
-	__u64 clock;  /* epochs of gates */
+	__u32 previous; /* the image that was in force before, plus one: an exec may have been
+			 * decided on under it. 0: there was none */
+	__u64 cgroup;	/* its id */
+	__u64 clock;	/* epochs of gates */
 	__u64 armed[MAX_GATES];
 	__u64 stale[MAX_GATES];
 	__u64 denied, notified, lost;
@@ -437,6 +446,26 @@ struct answer_change {
 	__u8 denied;
 	__u8 timed;
 	__u8 pad[2];
+};
+
+/* A process for which rules were added: what its labels gain as soon as it does
+ * something. */
+struct confined {
+	__u64 labels;
+	__u32 scope, generation;
+	__u32 tgid;
+	__u32 pad;
+};
+
+struct confinement {
+	__u64 process;
+	struct confined confined;
+};
+
+struct image_change {
+	__u32 scope, generation;
+	__u32 image;
+	__u32 kept_all; /* set SCOPE_KEPT_ALL */
 };
 
 /* A retry belongs to no process. */
@@ -596,6 +625,8 @@ struct record {
 	__u8 pad[1];
 	__u32 matches;		     /* clauses that matched, the deciding one with them */
 	__u16 matching[MAX_MATCHES]; /* the first of them, as they were found */
+	__u32 image;		     /* whose numbers these are */
+	__u32 pad2;
 };
 
 /*
@@ -645,13 +676,14 @@ enum limits {
 	LIMIT_SCOPE_REQUESTS = MAX_SCOPE_REQUESTS,
 	LIMIT_SCOPE_ANSWERS = MAX_SCOPE_ANSWERS,
 	LIMIT_SCOPE_FILES = MAX_SCOPE_FILES,
+	LIMIT_SCOPE_CONFINED = MAX_SCOPE_CONFINED,
 };
 
 _Static_assert(sizeof(struct row) == 320, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 328, "record");
+_Static_assert(sizeof(struct record) == 336, "record");
 _Static_assert(sizeof(struct origin) == 504, "origin");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");

@@ -37,7 +37,7 @@ static __always_inline u64 carried(struct act *act)
 {
 	struct image *head = image_at(act->image);
 
-	return head ? act->labels & head->labels & ~head->integrity : act->labels;
+	return head ? act->labels & head->labels & ~uncarried(head) : act->labels;
 }
 
 static __always_inline bool is_inet(u16 family)

@@ -30,6 +30,15 @@ type CheckerAskKey struct {
 	Generation uint32
 }
 
+type CheckerConfined struct {
+	_          structs.HostLayout
+	Labels     uint64
+	Scope      uint32
+	Generation uint32
+	Tgid       uint32
+	Pad        uint32
+}
+
 type CheckerFileId struct {
 	_          structs.HostLayout
 	Ino        uint64
@@ -94,6 +103,7 @@ type CheckerImage struct {
 	Ops            uint32
 	Labels         uint64
 	Integrity      uint64
+	Confines       uint64
 	Defaults       [10]uint64
 	DefaultEffects [64]uint8
 	DefaultHolds   [64]uint32
@@ -169,6 +179,8 @@ type CheckerOutput struct {
 		_          [1]byte
 		Matches    uint32
 		Matching   [16]uint16
+		Image      uint32
+		Pad2       uint32
 	}
 	Data [6144]int8
 }
@@ -245,7 +257,7 @@ type CheckerScope struct {
 	Generation    uint32
 	Image         uint32
 	Flags         uint32
-	Pad           uint32
+	Previous      uint32
 	Cgroup        uint64
 	Clock         uint64
 	Armed         [64]uint64
@@ -479,6 +491,7 @@ const (
 	CheckerMapAnswers           = "answers"
 	CheckerMapCandidates        = "candidates"
 	CheckerMapClauses           = "clauses"
+	CheckerMapConfinedById      = "confined_by_id"
 	CheckerMapDfaLarge          = "dfa_large"
 	CheckerMapDfaSmall          = "dfa_small"
 	CheckerMapFiles             = "files"
@@ -577,6 +590,7 @@ type CheckerMapSpecs struct {
 	Answers        *ebpf.MapSpec `ebpf:"answers"`
 	Candidates     *ebpf.MapSpec `ebpf:"candidates"`
 	Clauses        *ebpf.MapSpec `ebpf:"clauses"`
+	ConfinedById   *ebpf.MapSpec `ebpf:"confined_by_id"`
 	DfaLarge       *ebpf.MapSpec `ebpf:"dfa_large"`
 	DfaSmall       *ebpf.MapSpec `ebpf:"dfa_small"`
 	Files          *ebpf.MapSpec `ebpf:"files"`
@@ -649,6 +663,7 @@ type CheckerMaps struct {
 	Answers        *ebpf.Map `ebpf:"answers"`
 	Candidates     *ebpf.Map `ebpf:"candidates"`
 	Clauses        *ebpf.Map `ebpf:"clauses"`
+	ConfinedById   *ebpf.Map `ebpf:"confined_by_id"`
 	DfaLarge       *ebpf.Map `ebpf:"dfa_large"`
 	DfaSmall       *ebpf.Map `ebpf:"dfa_small"`
 	Files          *ebpf.Map `ebpf:"files"`
@@ -686,6 +701,7 @@ func (m *CheckerMaps) Close() error {
 		m.Answers,
 		m.Candidates,
 		m.Clauses,
+		m.ConfinedById,
 		m.DfaLarge,
 		m.DfaSmall,
 		m.Files,

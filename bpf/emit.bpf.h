@@ -131,6 +131,8 @@ __noinline int emit(struct act *act, u32 kind)
 	record->generation = act->generation;
 	record->clause = act->clause;
 	record->row = act->row;
+	record->image = act->image;
+	record->pad2 = 0;
 	record->tgid = bpf_get_current_pid_tgid() >> 32;
 	record->kind = kind;
 	record->effect = act->effect;

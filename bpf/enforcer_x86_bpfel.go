@@ -62,6 +62,21 @@ type EnforcerClause struct {
 	Hold           uint32
 }
 
+type EnforcerConfined struct {
+	_          structs.HostLayout
+	Labels     uint64
+	Scope      uint32
+	Generation uint32
+	Tgid       uint32
+	Pad        uint32
+}
+
+type EnforcerConfinement struct {
+	_        structs.HostLayout
+	Process  uint64
+	Confined EnforcerConfined
+}
+
 type EnforcerFileId struct {
 	_          structs.HostLayout
 	Ino        uint64
@@ -134,11 +149,20 @@ type EnforcerImage struct {
 	Ops            uint32
 	Labels         uint64
 	Integrity      uint64
+	Confines       uint64
 	Defaults       [10]uint64
 	DefaultEffects [64]uint8
 	DefaultHolds   [64]uint32
 	ArgStart       [8]uint64
 	Hash           [32]uint8
+}
+
+type EnforcerImageChange struct {
+	_          structs.HostLayout
+	Scope      uint32
+	Generation uint32
+	Image      uint32
+	KeptAll    uint32
 }
 
 type EnforcerKnownPath struct {
@@ -180,6 +204,7 @@ const (
 	EnforcerLimitsLIMIT_SCOPE_REQUESTS    EnforcerLimits = 64
 	EnforcerLimitsLIMIT_SCOPE_ANSWERS     EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_SCOPE_FILES       EnforcerLimits = 131072
+	EnforcerLimitsLIMIT_SCOPE_CONFINED    EnforcerLimits = 1024
 )
 
 type EnforcerLostKey struct {
@@ -310,6 +335,8 @@ type EnforcerRecord struct {
 	_          [1]byte
 	Matches    uint32
 	Matching   [16]uint16
+	Image      uint32
+	Pad2       uint32
 }
 
 type EnforcerRequest struct {
@@ -353,7 +380,7 @@ type EnforcerScope struct {
 	Generation    uint32
 	Image         uint32
 	Flags         uint32
-	Pad           uint32
+	Previous      uint32
 	Cgroup        uint64
 	Clock         uint64
 	Armed         [64]uint64
@@ -590,6 +617,7 @@ const (
 	EnforcerMapAnswers                = "answers"
 	EnforcerMapCandidates             = "candidates"
 	EnforcerMapClauses                = "clauses"
+	EnforcerMapConfinedById           = "confined_by_id"
 	EnforcerMapDfaLarge               = "dfa_large"
 	EnforcerMapDfaSmall               = "dfa_small"
 	EnforcerMapFiles                  = "files"
@@ -620,12 +648,15 @@ const (
 	EnforcerMapThreads                = "threads"
 	EnforcerMapTokens                 = "tokens"
 	EnforcerProgChangeAnswer          = "change_answer"
+	EnforcerProgChangeImage           = "change_image"
 	EnforcerProgCloseRequest          = "close_request"
+	EnforcerProgConfineProcess        = "confine_process"
 	EnforcerProgEndUses               = "end_uses"
 	EnforcerProgFnIa32SysVmsplice     = "fn___ia32_sys_vmsplice"
 	EnforcerProgFnX64SysVmsplice      = "fn___x64_sys_vmsplice"
 	EnforcerProgFnDoSplice            = "fn_do_splice"
 	EnforcerProgFnDoTee               = "fn_do_tee"
+	EnforcerProgForgetImage           = "forget_image"
 	EnforcerProgForgetPaths           = "forget_paths"
 	EnforcerProgForgetScope           = "forget_scope"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
@@ -712,9 +743,11 @@ const (
 	EnforcerVarTypeOfAnswerChange     = "type_of_answer_change"
 	EnforcerVarTypeOfCandidates       = "type_of_candidates"
 	EnforcerVarTypeOfClauses          = "type_of_clauses"
+	EnforcerVarTypeOfConfinement      = "type_of_confinement"
 	EnforcerVarTypeOfDfaLarge         = "type_of_dfa_large"
 	EnforcerVarTypeOfDfaSmall         = "type_of_dfa_small"
 	EnforcerVarTypeOfGateRefs         = "type_of_gate_refs"
+	EnforcerVarTypeOfImageChange      = "type_of_image_change"
 	EnforcerVarTypeOfLimits           = "type_of_limits"
 	EnforcerVarTypeOfMoveClasses      = "type_of_move_classes"
 	EnforcerVarTypeOfMoves            = "type_of_moves"
@@ -767,12 +800,15 @@ type EnforcerSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerProgramSpecs struct {
 	ChangeAnswer          *ebpf.ProgramSpec `ebpf:"change_answer"`
+	ChangeImage           *ebpf.ProgramSpec `ebpf:"change_image"`
 	CloseRequest          *ebpf.ProgramSpec `ebpf:"close_request"`
+	ConfineProcess        *ebpf.ProgramSpec `ebpf:"confine_process"`
 	EndUses               *ebpf.ProgramSpec `ebpf:"end_uses"`
 	FnIa32SysVmsplice     *ebpf.ProgramSpec `ebpf:"fn___ia32_sys_vmsplice"`
 	FnX64SysVmsplice      *ebpf.ProgramSpec `ebpf:"fn___x64_sys_vmsplice"`
 	FnDoSplice            *ebpf.ProgramSpec `ebpf:"fn_do_splice"`
 	FnDoTee               *ebpf.ProgramSpec `ebpf:"fn_do_tee"`
+	ForgetImage           *ebpf.ProgramSpec `ebpf:"forget_image"`
 	ForgetPaths           *ebpf.ProgramSpec `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
@@ -865,6 +901,7 @@ type EnforcerMapSpecs struct {
 	Answers        *ebpf.MapSpec `ebpf:"answers"`
 	Candidates     *ebpf.MapSpec `ebpf:"candidates"`
 	Clauses        *ebpf.MapSpec `ebpf:"clauses"`
+	ConfinedById   *ebpf.MapSpec `ebpf:"confined_by_id"`
 	DfaLarge       *ebpf.MapSpec `ebpf:"dfa_large"`
 	DfaSmall       *ebpf.MapSpec `ebpf:"dfa_small"`
 	Files          *ebpf.MapSpec `ebpf:"files"`
@@ -903,9 +940,11 @@ type EnforcerVariableSpecs struct {
 	TypeOfAnswerChange *ebpf.VariableSpec `ebpf:"type_of_answer_change"`
 	TypeOfCandidates   *ebpf.VariableSpec `ebpf:"type_of_candidates"`
 	TypeOfClauses      *ebpf.VariableSpec `ebpf:"type_of_clauses"`
+	TypeOfConfinement  *ebpf.VariableSpec `ebpf:"type_of_confinement"`
 	TypeOfDfaLarge     *ebpf.VariableSpec `ebpf:"type_of_dfa_large"`
 	TypeOfDfaSmall     *ebpf.VariableSpec `ebpf:"type_of_dfa_small"`
 	TypeOfGateRefs     *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
+	TypeOfImageChange  *ebpf.VariableSpec `ebpf:"type_of_image_change"`
 	TypeOfLimits       *ebpf.VariableSpec `ebpf:"type_of_limits"`
 	TypeOfMoveClasses  *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
 	TypeOfMoves        *ebpf.VariableSpec `ebpf:"type_of_moves"`
@@ -938,6 +977,7 @@ type EnforcerMaps struct {
 	Answers        *ebpf.Map `ebpf:"answers"`
 	Candidates     *ebpf.Map `ebpf:"candidates"`
 	Clauses        *ebpf.Map `ebpf:"clauses"`
+	ConfinedById   *ebpf.Map `ebpf:"confined_by_id"`
 	DfaLarge       *ebpf.Map `ebpf:"dfa_large"`
 	DfaSmall       *ebpf.Map `ebpf:"dfa_small"`
 	Files          *ebpf.Map `ebpf:"files"`
@@ -974,6 +1014,7 @@ func (m *EnforcerMaps) Close() error {
 		m.Answers,
 		m.Candidates,
 		m.Clauses,
+		m.ConfinedById,
 		m.DfaLarge,
 		m.DfaSmall,
 		m.Files,
@@ -1013,9 +1054,11 @@ type EnforcerVariables struct {
 	TypeOfAnswerChange *ebpf.Variable `ebpf:"type_of_answer_change"`
 	TypeOfCandidates   *ebpf.Variable `ebpf:"type_of_candidates"`
 	TypeOfClauses      *ebpf.Variable `ebpf:"type_of_clauses"`
+	TypeOfConfinement  *ebpf.Variable `ebpf:"type_of_confinement"`
 	TypeOfDfaLarge     *ebpf.Variable `ebpf:"type_of_dfa_large"`
 	TypeOfDfaSmall     *ebpf.Variable `ebpf:"type_of_dfa_small"`
 	TypeOfGateRefs     *ebpf.Variable `ebpf:"type_of_gate_refs"`
+	TypeOfImageChange  *ebpf.Variable `ebpf:"type_of_image_change"`
 	TypeOfLimits       *ebpf.Variable `ebpf:"type_of_limits"`
 	TypeOfMoveClasses  *ebpf.Variable `ebpf:"type_of_move_classes"`
 	TypeOfMoves        *ebpf.Variable `ebpf:"type_of_moves"`
@@ -1030,12 +1073,15 @@ type EnforcerVariables struct {
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerPrograms struct {
 	ChangeAnswer          *ebpf.Program `ebpf:"change_answer"`
+	ChangeImage           *ebpf.Program `ebpf:"change_image"`
 	CloseRequest          *ebpf.Program `ebpf:"close_request"`
+	ConfineProcess        *ebpf.Program `ebpf:"confine_process"`
 	EndUses               *ebpf.Program `ebpf:"end_uses"`
 	FnIa32SysVmsplice     *ebpf.Program `ebpf:"fn___ia32_sys_vmsplice"`
 	FnX64SysVmsplice      *ebpf.Program `ebpf:"fn___x64_sys_vmsplice"`
 	FnDoSplice            *ebpf.Program `ebpf:"fn_do_splice"`
 	FnDoTee               *ebpf.Program `ebpf:"fn_do_tee"`
+	ForgetImage           *ebpf.Program `ebpf:"forget_image"`
 	ForgetPaths           *ebpf.Program `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
@@ -1124,12 +1170,15 @@ type EnforcerPrograms struct {
 func (p *EnforcerPrograms) Close() error {
 	return _EnforcerClose(
 		p.ChangeAnswer,
+		p.ChangeImage,
 		p.CloseRequest,
+		p.ConfineProcess,
 		p.EndUses,
 		p.FnIa32SysVmsplice,
 		p.FnX64SysVmsplice,
 		p.FnDoSplice,
 		p.FnDoTee,
+		p.ForgetImage,
 		p.ForgetPaths,
 		p.ForgetScope,
 		p.LsmBprmCheckSecurity,

@@ -126,9 +126,9 @@ __noinline u32 kept_of(struct act *act, u32 ops)
 		return 0;
 	key = file_key(act, (void *)act->inode);
 	state = bpf_map_lookup_elem(&files, &key);
-	if (state)
-		return state->kept;
-	return saturated(act) ? head->kept_all : 0;
+	if (!state)
+		return saturated(act) ? head->kept_all : 0;
+	return state->kept && kept_by_all(act) ? head->kept_all : state->kept;
 }
 
 static __always_inline void judge_kept(struct act *act, u32 ops)

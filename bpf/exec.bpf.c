@@ -510,6 +510,21 @@ static __always_inline void last_stage(struct act *act, struct thread *thread,
 		check_strings(act);
 }
 
+/* same_policy goes on under the policy that the exec was decided on under: its rows are of
+ * that. False: it is not there any more. */
+static __always_inline bool same_policy(struct act *act, struct thread *thread)
+{
+	struct scope *scope = scope_at(act->slot);
+	u32 image = thread->exec.image;
+
+	if (!thread->exec.levels || image == act->image)
+		return true;
+	if (!scope || scope->previous != image + 1)
+		return false;
+	act->image = image;
+	return true;
+}
+
 static __always_inline void complete(struct act *act, struct thread *thread,
 				     struct linux_binprm *bprm, u64 argv)
 {
@@ -518,6 +533,8 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 	u32 argc = BPF_CORE_READ(bprm, argc), env = 0, foreign = 0;
 	u32 levels = thread->exec.levels;
 
+	if (!same_policy(act, thread))
+		refuse(act, OP_EXEC, REASON_POLICY_CHANGED);
 	if (opens_something(act, thread))
 		env = foreign_env(argv, argc, BPF_CORE_READ(bprm, envc));
 	if (process) {

@@ -32,6 +32,14 @@ static __always_inline bool saturated(struct act *act)
 	return !scope || scope->flags & SCOPE_SATURATED;
 }
 
+/* kept_by_all tells whether what is noted of what protects files is of another policy. */
+static __always_inline bool kept_by_all(struct act *act)
+{
+	struct scope *scope = scope_at(act->slot);
+
+	return !scope || scope->flags & SCOPE_KEPT_ALL;
+}
+
 #define SB_KERNMOUNT (1UL << 22)
 #define PROC_MAGIC 0x9fa0
 #define SYSFS_MAGIC 0x62656572
@@ -99,7 +107,7 @@ static __always_inline void saturate(struct act *act, struct scope *scope)
 	struct image *head = image_at(act->image);
 
 	__sync_fetch_and_or(&scope->flags, SCOPE_SATURATED);
-	__sync_fetch_and_or(&scope->assumed_labels, head ? head->labels & ~head->integrity : ~0ULL);
+	__sync_fetch_and_or(&scope->assumed_labels, head ? head->labels & ~uncarried(head) : ~0ULL);
 	__sync_fetch_and_or(&scope->assumed_flags, FILE_UNKNOWN);
 }
 
@@ -183,7 +191,7 @@ static __always_inline bool matters(struct act *act, u64 *labels, u64 marks)
 
 	if (!head || !scope)
 		return false;
-	*labels &= head->labels & ~head->integrity;
+	*labels &= head->labels & ~uncarried(head);
 	if (*labels || marks & ~(u64)(FILE_MODIFIED | FILE_NAMED | FILE_CREATED))
 		return true;
 	if (marks & (FILE_MODIFIED | FILE_NAMED) && head->marks)

@@ -157,6 +157,16 @@ struct {
 	__type(value, struct sharer);
 } sharers SEC(".maps");
 
+/* Processes for which rules were added, by their number, until they end. Written by the
+ * daemon through a program of its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_CONFINED);
+	__type(key, u64);
+	__type(value, struct confined);
+} confined_by_id SEC(".maps");
+
 /* One that shares nothing: too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -240,6 +240,15 @@ static __always_inline bool in_same_scope(struct act *act, struct process *other
 	return other && other->scope == act->slot && other->generation == act->generation;
 }
 
+/* less_confined tells whether rules that were added for the current process do not hold
+ * for another one, by whose hands it would act. */
+static __always_inline bool less_confined(struct act *act, struct process *other)
+{
+	struct image *head = image_at(act->image);
+
+	return head && act->labels & head->confines & ~other->labels;
+}
+
 /* A process in setup still has the host's files open, and what is outside of the
  * scope is not for the scope's processes to look into. */
 static __always_inline bool on_ptrace_access_check(struct task_struct *target, unsigned int mode)
@@ -253,6 +262,8 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 	other = process_of(target);
 	if (!in_same_scope(&act, other) || other->flags & PROCESS_SETUP)
 		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
+	else if (mode & PTRACE_MODE_ATTACH && less_confined(&act, other))
+		refuse(&act, OP_OPEN, REASON_LESS_CONFINED);
 	else if (other != current_process() && !(mode & PTRACE_MODE_NOAUDIT) &&
 		 follows_labels(&act))
 		reach_into(&act, other, mode);

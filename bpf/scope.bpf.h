@@ -196,33 +196,56 @@ static __always_inline void count_starved(struct act *act)
 		__sync_fetch_and_add(&scope->starved, 1);
 }
 
-/* take_shared gives the current process the labels that came to what it shares. */
+/* uncarried are the labels that no flow carries. */
+static __always_inline u64 uncarried(struct image *head)
+{
+	return head->integrity | head->confines;
+}
+
+/* add_labels gives a process labels that a flow brings. */
+static __always_inline u64 add_labels(struct process *process, struct image *head, u64 labels)
+{
+	if (head)
+		labels &= ~uncarried(head);
+	if (head && head->integrity && labels)
+		__sync_fetch_and_and(&process->labels, ~head->integrity);
+	__sync_fetch_and_or(&process->labels, labels);
+	return labels;
+}
+
+/* take_confines gives a process the labels that the daemon gave it. The entry stays:
+ * more may be on its way. */
+static __always_inline void take_confines(struct process *process, u64 id)
+{
+	struct confined *confined = bpf_map_lookup_elem(&confined_by_id, &id);
+
+	if (confined && confined->scope == process->scope &&
+	    confined->generation == process->generation)
+		__sync_fetch_and_or(&process->labels, *(volatile u64 *)&confined->labels);
+}
+
+/* take_shared gives the current process the labels that came to what it shares, and those
+ * of rules that were added for it. */
 __noinline int take_shared(void)
 {
 	struct process *process = current_process();
 	struct scope *scope = process ? scope_at(process->scope) : NULL;
 	struct sharer *sharer;
-	struct image *head;
-	u64 labels, id;
+	u64 labels, id, growth;
 
 	if (!scope)
 		return 0;
 	id = process->id;
-	/* First the number: what comes meanwhile is taken the next time. */
-	process->growth = *(volatile u64 *)&scope->growth;
+	/* First the number: what comes meanwhile is taken the next time. Noted last, since
+	 * other threads go on without looking once it is. */
+	growth = *(volatile u64 *)&scope->growth;
+	take_confines(process, id);
 	sharer = bpf_map_lookup_elem(&sharers, &id);
-	if (!sharer)
-		return 0;
-	labels = *(volatile u64 *)&sharer->labels & ~process->labels & ~process->cleared;
-	if (!labels)
-		return 0;
-	head = image_at(scope->image);
-	if (head && head->integrity) {
-		labels &= ~head->integrity;
-		if (labels)
-			__sync_fetch_and_and(&process->labels, ~head->integrity);
-	}
-	__sync_fetch_and_or(&process->labels, labels);
+	labels = sharer ? *(volatile u64 *)&sharer->labels & ~process->labels & ~process->cleared
+			: 0;
+	if (labels)
+		add_labels(process, image_at(scope->image), labels);
+	*(volatile u64 *)&process->growth = growth;
 	return 0;
 }
 

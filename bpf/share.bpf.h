@@ -103,7 +103,7 @@ static __always_inline u64 everything(struct act *act)
 {
 	struct image *head = image_at(act->image);
 
-	return head ? head->labels & ~head->integrity : ~0ULL;
+	return head ? head->labels & ~uncarried(head) : ~0ULL;
 }
 
 /* in_group tells whether a process shares memory without a file. */
@@ -402,7 +402,6 @@ __noinline u64 gain(struct act *act, u64 labels)
 {
 	struct process *process = current_process();
 	struct sharer *sharer;
-	struct image *head;
 
 	if (!act || !process)
 		return 0;
@@ -411,13 +410,7 @@ __noinline u64 gain(struct act *act, u64 labels)
 	labels &= ~process->labels;
 	if (!labels)
 		return 0;
-	head = image_at(act->image);
-	if (head && head->integrity) {
-		labels &= ~head->integrity;
-		if (labels)
-			__sync_fetch_and_and(&process->labels, ~head->integrity);
-	}
-	__sync_fetch_and_or(&process->labels, labels);
+	labels = add_labels(process, image_at(act->image), labels);
 	sharer = sharer_of(process);
 	if (sharer)
 		gave(act, sharer, process->id, labels);

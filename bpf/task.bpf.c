@@ -82,6 +82,13 @@ int BPF_PROG(tp_sched_process_fork, struct task_struct *parent, struct task_stru
 	return 0;
 }
 
+static __always_inline void end_confined(struct process *process)
+{
+	u64 id = process->id;
+
+	bpf_map_delete_elem(&confined_by_id, &id);
+}
+
 /* Gates that wait for an exit status: only a normal end counts, of the program that
  * matched, with the epoch of its exec. */
 SEC("tp_btf/sched_process_exit")
@@ -102,6 +109,7 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 	if (BPF_CORE_READ(task, signal, live.counter))
 		return 0;
 	end_sharer(process);
+	end_confined(process);
 	if (!process->pending_count)
 		return 0;
 	code = BPF_CORE_READ(task, signal, group_exit_code);
@@ -178,6 +186,57 @@ int note_host_root(void *unused)
 	if (!host)
 		return 1;
 	host->root = (u64)BPF_CORE_READ(task, fs, root.dentry, d_inode);
+	return 0;
+}
+
+const struct confinement *type_of_confinement __attribute__((unused));
+const struct image_change *type_of_image_change __attribute__((unused));
+
+/* Run by the daemon: another policy, whose tables are complete, is in force from now on. */
+SEC("syscall")
+int change_image(struct image_change *change)
+{
+	struct scope *scope = scope_at(change->scope);
+
+	if (!scope || !scope->generation || scope->generation != change->generation)
+		return 1;
+	if (change->kept_all)
+		__sync_fetch_and_or(&scope->flags, SCOPE_KEPT_ALL);
+	scope->previous = scope->image + 1;
+	*(volatile u32 *)&scope->image = change->image;
+	return 0;
+}
+
+/* Run by the daemon, before it frees the tables of an image: nothing goes on under it. */
+SEC("syscall")
+int forget_image(struct image_change *change)
+{
+	struct scope *scope = scope_at(change->scope);
+
+	if (!scope || scope->generation != change->generation)
+		return 1;
+	if (scope->previous == change->image + 1)
+		scope->previous = 0;
+	return 0;
+}
+
+/* Run by the daemon: a process gets labels before whatever it does next. */
+SEC("syscall")
+int confine_process(struct confinement *given)
+{
+	u64 id = given->process, labels = given->confined.labels;
+	u32 slot = given->confined.scope;
+	struct scope *scope = scope_at(slot);
+	struct confined *known, fresh = given->confined;
+
+	if (!scope || !scope->generation || scope->generation != given->confined.generation)
+		return 1;
+	bpf_map_update_elem(&confined_by_id, &id, &fresh, BPF_NOEXIST);
+	known = bpf_map_lookup_elem(&confined_by_id, &id);
+	if (!known)
+		return 2;
+	__sync_fetch_and_or(&known->labels, labels);
+	__sync_fetch_and_add(&scope->growth, 1);
 	return 0;
 }
 

@@ -62,6 +62,8 @@ func Happened(e *api.Event) string {
 		return "used up:"
 	case feedback.Expired:
 		return "expired:"
+	case feedback.Added:
+		return "added:"
 	}
 	return plain.Text(e.Outcome) + ":"
 }

@@ -232,7 +232,11 @@ func (e *Engine) past(s *scope, pid int, rootfs string) (restoredState, error) {
 	if err != nil {
 		return restoredState{}, err
 	}
-	past, err := e.translate(s, e.earlierStarts(s.id, s.now().Ended), filesystems)
+	saved := e.earlierStarts(s.id, s.now().Ended)
+	if err := e.addAgain(s, saved); err != nil {
+		return restoredState{}, err
+	}
+	past, err := e.translate(s, saved, filesystems)
 	if err != nil {
 		return past, err
 	}
@@ -241,9 +245,10 @@ func (e *Engine) past(s *scope, pid int, rootfs string) (restoredState, error) {
 		return past, err
 	}
 	kept, marks := kernel.Keeps(img.tables)
+	names := state.Names(state.Labels(img.program), kept)
 	return past, s.change(func(r *record) {
 		r.Filesystems, r.Lost = filesystems, past.lost
-		r.Kept, r.Marks = state.Names(state.Labels(s.program), kept), marks
+		r.Kept, r.Marks = names, marks
 		r.Warnings = append(slices.Clip(r.Warnings), past.warnings...)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/policy/dfa"
 )
 
 // enforcer is what the engine asks of package kernel; *kernel.Kernel is one,
@@ -24,6 +25,10 @@ type enforcer interface {
 	State(kernel.Slot) (kernel.State, error)
 	// Forget makes a live scope forget what it knows of files, and closes its gates.
 	Forget(kernel.Slot) error
+	// Swap puts a live scope under an image that has more than the present one.
+	Swap(kernel.Slot, *dfa.Image) error
+	// Confine gives a process of the scope labels that nothing takes away.
+	Confine(slot kernel.Slot, pid int, labels uint64) error
 	Remove(kernel.Slot) error
 	Slots() ([]kernel.Slot, error)
 	// Cgroup is the id of the cgroup that a slot is bound to; 0: the slot is gone.

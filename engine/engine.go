@@ -56,6 +56,8 @@ type Config struct {
 	Approvers approvers
 	// Notifications tell people of requests and denials; nil tells nobody.
 	Notifications notifier
+	// NoNarrowing refuses rules that containers add to their policies.
+	NoNarrowing bool
 	// Log gets one line per scope start, stop and degradation.
 	Log *logrus.Entry
 	// Ready is called once the socket answers. May be nil.
@@ -89,6 +91,7 @@ type Engine struct {
 	ending  endingUses
 
 	consulting consulting
+	narrowing  sync.Mutex // of rules that are added, which are compiled one after the other
 
 	states  *state.Store
 	boot    string          // names the host's boot

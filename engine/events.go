@@ -83,6 +83,7 @@ func (e *Engine) gained(g kernel.Gain) {
 
 // item puts the policy's words to a record.
 func (s *scope) item(rec kernel.Record) feedback.Item {
+	n := s.numbers(rec)
 	item := feedback.Item{
 		Time:      rec.Time,
 		Effect:    effect(rec.Effect),
@@ -93,34 +94,34 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		Because:   rec.Reason,
 		Process:   feedbackProcess(rec.Process, rec.PID, rec.Comm),
 	}
-	if d, ok := s.defaultOf(rec.Default); ok {
+	if d, ok := n.defaultOf(rec.Default); ok {
 		item.Clause, item.ClausePosition = d.Text, d.Pos
 		item.Because = "no allow clause of the policy matches, and without one `" + d.Text + "` holds"
 	}
-	if p, ok := s.protected(rec.Clause); ok {
+	if p, ok := n.protected(rec.Clause); ok {
 		item.Clause, item.ClausePosition = "protect "+p.Text, p.Pos
-		item.Labels = s.labelNames(rec.Process.Labels & tested(p.If))
+		item.Labels = n.labelNames(rec.Process.Labels & tested(p.If))
 		item.Origins = s.origins(rec, rec.Process.Labels&tested(p.If))
 		item.Because = "what `protect` lists can be read, and not changed, moved or removed, under any of its names"
 	}
-	if source, ok := s.fileSource(rec.Label); ok {
+	if source, ok := n.fileSource(rec.Label); ok {
 		item.Clause, item.ClausePosition = source.Text, source.Pos
 		item.Because = "`" + source.Text + "` would not name the same files any more: a directory that a file source names keeps its name"
 	}
-	if rule, clause, ok := s.clause(rec.Clause); ok {
+	if rule, clause, ok := n.clause(rec.Clause); ok {
 		item.Rule, item.Because = rule.Name, rule.Because
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos
-		item.Labels = s.labelNames(rec.Process.Labels & tested(clause.If))
+		item.Labels = n.labelNames(rec.Process.Labels & tested(clause.If))
 		item.Origins = s.origins(rec, rec.Process.Labels&tested(clause.If))
 	}
-	item.Also, item.AlsoCut = s.otherRules(rec.Matches, item.Rule), rec.MatchesCut
+	item.Also, item.AlsoCut = n.otherRules(rec.Matches, item.Rule), rec.MatchesCut
 	return item
 }
 
 // otherRules names the rules of clauses but for the one that decides.
-func (s *scope) otherRules(clauses []int, deciding string) (names []string) {
+func (n *numbers) otherRules(clauses []int, deciding string) (names []string) {
 	for _, number := range clauses {
-		rule, _, ok := s.clause(number)
+		rule, _, ok := n.clause(number)
 		if ok && rule.Name != deciding && !slices.Contains(names, rule.Name) {
 			names = append(names, rule.Name)
 		}

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,8 +44,8 @@ type fakeKernel struct {
 	answers   map[kernel.Slot]map[kernel.AskKey]kernel.Answer
 	ended     []kernel.AskKey // whose uses were ended
 
-	install, selfTest, remove error // answers
-	entered, held             chan struct{}
+	install, selfTest, remove, swap error // answers
+	entered, held                   chan struct{}
 }
 
 func newFakeKernel() *fakeKernel {
@@ -112,6 +113,30 @@ func (k *fakeKernel) Remove(slot kernel.Slot) error {
 		return fmt.Errorf("no slot %v", slot)
 	}
 	delete(k.slots, slot)
+	return nil
+}
+
+func (k *fakeKernel) Swap(slot kernel.Slot, image *dfa.Image) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	spec, ok := k.slots[slot]
+	if !ok || k.swap != nil {
+		return cmp.Or(k.swap, fmt.Errorf("no slot %v", slot))
+	}
+	spec.Image = image
+	k.slots[slot] = spec
+	return nil
+}
+
+func (k *fakeKernel) Confine(slot kernel.Slot, pid int, labels uint64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	process, ok := k.processes[pid]
+	if !ok || process.Slot != slot {
+		return fmt.Errorf("no process %d", pid)
+	}
+	process.Labels |= labels
+	k.processes[pid] = process
 	return nil
 }
 
@@ -254,6 +279,8 @@ type machine struct {
 	t      *testing.T
 	dir    string
 	kernel *fakeKernel
+	// compile is fakeCompile but where a policy is to be a real one.
+	compile func(*ir.Program) (*dfa.Image, error)
 
 	approvers approvers // of the next daemon
 	notifier  notifier  // as well
@@ -265,7 +292,7 @@ type machine struct {
 }
 
 func newMachine(t *testing.T) *machine {
-	m := &machine{t: t, dir: t.TempDir(), kernel: newFakeKernel(), clock: time.Unix(1_700_000_000, 0)}
+	m := &machine{t: t, compile: fakeCompile, dir: t.TempDir(), kernel: newFakeKernel(), clock: time.Unix(1_700_000_000, 0)}
 	m.write("proc/self/mountinfo", "30 20 0:26 / "+m.path("cgroup")+" rw - cgroup2 cgroup2 rw\n")
 	m.write("guest", "#!guest\n")
 	m.mkdir("cgroup")
@@ -326,7 +353,7 @@ func (m *machine) config() Config {
 	log.SetFormatter(&logrus.JSONFormatter{})
 	return Config{
 		Directory: m.path("run"), GuestBinary: m.path("guest"), Version: "test", Kernel: m.kernel,
-		Compile: fakeCompile, Log: logrus.NewEntry(log), Approvers: m.approvers, Notifications: m.notifier,
+		Compile: m.compile, Log: logrus.NewEntry(log), Approvers: m.approvers, Notifications: m.notifier,
 		host: wakingHost{realHost{proc: m.path("proc")}, m}, now: m.now, interval: time.Hour,
 	}
 }

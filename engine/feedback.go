@@ -4,8 +4,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -68,11 +66,7 @@ func (i *inside) Status() feedback.Status {
 func (i *inside) Policy() []feedback.PolicyDocument {
 	var documents []feedback.PolicyDocument
 	for _, layer := range i.scope.now().Layers {
-		sum := sha256.Sum256(layer.Text)
-		documents = append(documents, feedback.PolicyDocument{
-			PolicyLayer: feedback.PolicyLayer{Name: layer.Name, SHA256: hex.EncodeToString(sum[:])},
-			Text:        string(layer.Text),
-		})
+		documents = append(documents, feedback.PolicyDocument{PolicyLayer: layer.told(), Text: string(layer.Text)})
 	}
 	return documents
 }

@@ -51,12 +51,13 @@ func (e *Engine) anyAsks() bool {
 
 // asks tells whether the scope's policy can ask.
 func (s *scope) asks() bool {
-	for i := range s.program.Clauses {
-		if s.program.Clauses[i].Effect == ir.Ask {
+	program := s.rules()
+	for i := range program.Clauses {
+		if program.Clauses[i].Effect == ir.Ask {
 			return true
 		}
 	}
-	for _, d := range s.program.Defaults {
+	for _, d := range program.Defaults {
 		if d.Effect == ir.Ask {
 			return true
 		}

@@ -21,6 +21,7 @@ const (
 // really does on this host, in file order, as many as fit into so many bytes, and how
 // many are left.
 func (e *Engine) modes(s *scope, limit int) (list []feedback.ClauseMode, left int) {
+	program := s.rules()
 	killed := e.config.Kernel.Tier() == kernel.FmodRet
 	add := func(m feedback.ClauseMode) {
 		const overhead = 64
@@ -30,13 +31,13 @@ func (e *Engine) modes(s *scope, limit int) (list []feedback.ClauseMode, left in
 		}
 		list = append(list, m)
 	}
-	for _, d := range s.program.Defaults {
+	for _, d := range program.Defaults {
 		add(feedback.ClauseMode{Clause: d.Text, Position: d.Pos, Mode: ir.Mode(d.Op, d.Effect, killed)})
 	}
-	for i := range s.program.Clauses {
-		if c := &s.program.Clauses[i]; c.Pos != policy.BuiltIn {
+	for i := range program.Clauses {
+		if c := &program.Clauses[i]; c.Pos != policy.BuiltIn {
 			add(feedback.ClauseMode{
-				Rule: s.program.Rules[c.Rule].Name, Clause: c.Text, Position: c.Pos, Mode: ir.Mode(c.Op, c.Effect, killed),
+				Rule: program.Rules[c.Rule].Name, Clause: c.Text, Position: c.Pos, Mode: ir.Mode(c.Op, c.Effect, killed),
 			})
 		}
 	}

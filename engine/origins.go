@@ -23,20 +23,21 @@ const (
 // origins tells how a process came by each of a set of labels, at the time of a record.
 func (s *scope) origins(rec kernel.Record, labels uint64) []feedback.Origin {
 	var out []feedback.Origin
+	known := s.numbers(rec).program.Labels
 	for ; labels != 0 && len(out) < maxOrigins; labels &= labels - 1 {
 		bit := bits.TrailingZeros64(labels)
-		if bit < len(s.program.Labels) {
-			out = append(out, s.origin(rec, bit))
+		if bit < len(known) && !known[bit].Confines {
+			out = append(out, s.origin(rec, bit, known[bit].Name))
 		}
 	}
 	return out
 }
 
-func (s *scope) origin(rec kernel.Record, bit int) feedback.Origin {
+func (s *scope) origin(rec kernel.Record, bit int, name string) feedback.Origin {
 	s.provenance.mu.Lock()
 	defer s.provenance.mu.Unlock()
 	t := trace{p: s.provenance, label: 1 << bit, self: rec.Process.ID}
-	origin := feedback.Origin{Label: s.program.Labels[bit].Name, Steps: []feedback.Step{}}
+	origin := feedback.Origin{Label: name, Steps: []feedback.Step{}}
 	if rec.Carried&t.label != 0 {
 		t.process(bearer{rec.Process.ID, rec.Process.Ancestors, rec.Started}, rec.Time, who(rec))
 	} else {

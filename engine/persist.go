@@ -50,8 +50,8 @@ func (e *Engine) answersInForce(s *scope, slot kernel.Slot) ([]byte, error) {
 	}
 	var kept []request
 	for _, r := range s.requests.list() {
-		if !r.Answer.inForce(e.config.now()) {
-			continue
+		if !r.Answer.inForce(e.config.now()) || strings.HasPrefix(r.Item.ClausePosition, "added-") {
+			continue // rules that were added have other numbers the next time
 		}
 		if r.Answer.Count > 0 {
 			n := min(r.Answer.Count, left[r.Key])
@@ -76,21 +76,27 @@ func (e *Engine) answersInForce(s *scope, slot kernel.Slot) ([]byte, error) {
 
 // rulesSum tells policies apart by what gives their rules and defaults the numbers by
 // which answers know them: the documents, and the rules that these wrote. Built-in rules
-// come behind, and depend on how the container is mounted.
+// come behind, and depend on how the container is mounted; behind them is what was added
+// at run time.
 func rulesSum(p *ir.Program) []byte {
 	h := sha256.New()
 	for _, l := range p.Layers {
-		if l.SHA256 != "" {
+		if l.SHA256 != "" && !l.Added {
 			fmt.Fprintf(h, "layer %q %q\n", l.SHA256, l.Domain)
 		}
 	}
 	for _, r := range p.Rules {
-		if r.Pos != policy.BuiltIn {
+		if r.Pos != policy.BuiltIn && !added(p, r.Layer) {
 			fmt.Fprintf(h, "rule %q %d %q\n", r.Name, r.Layer, r.Because)
 		}
 	}
 	fmt.Fprintf(h, "workspace %q\n", p.Workspace)
 	return h.Sum(nil)
+}
+
+// added tells whether a layer came at run time.
+func added(p *ir.Program, layer int) bool {
+	return layer >= 0 && layer < len(p.Layers) && p.Layers[layer].Added
 }
 
 // restoreAnswers puts what people said in earlier starts into force again. They are about
@@ -99,7 +105,7 @@ func (e *Engine) restoreAnswers(s *scope, slot kernel.Slot, saved *state.Saved) 
 	if saved == nil || saved.Answers == nil {
 		return nil
 	}
-	if sum := rulesSum(s.program); !bytes.Equal(sum, saved.Program) {
+	if sum := rulesSum(s.rules()); !bytes.Equal(sum, saved.Program) {
 		return nil
 	}
 	var kept []*request
@@ -143,16 +149,16 @@ func (e *Engine) translate(s *scope, saved *state.Saved, filesystems []state.Fil
 		return out, err
 	}
 	kept, marks := kernel.Keeps(img.tables)
-	out.kernel.Fresh = saved.Gates(s.program)
+	out.kernel.Fresh = saved.Gates(s.rules())
 	files, missing := saved.Place(filesystems, e.boot)
 	if out.lost = saved.Lost; out.lost == "" {
 		out.lost = missing
 	}
-	if sentence := saved.Unkept(s.program, kept, marks); sentence != "" && saved.Lost == "" {
+	if sentence := saved.Unkept(s.rules(), kept, marks); sentence != "" && saved.Lost == "" {
 		out.warnings = append(out.warnings, sentence)
 	}
 	copy(out.kernel.Image[:], saved.Image)
-	labels := saved.Translate(s.program)
+	labels := saved.Translate(s.rules())
 	for _, file := range files {
 		if out.lost == "" && labels(file.Labels)&kept == 0 && file.Flags == 0 && file.Kept == 0 {
 			continue // the policy does not ask for it any more
@@ -201,17 +207,17 @@ func (e *Engine) saveState(s *scope, total kernel.Stats) error {
 	}
 	saved := &state.Saved{
 		ID: r.ID, Name: r.Name, Run: r.Run, Saved: e.config.now(), Boot: e.boot, Home: r.Home, Lost: r.Lost,
-		Labels: state.Labels(s.program), Kept: r.Kept, Marks: r.Marks, Sequence: s.events.Last(),
+		Labels: state.Labels(s.rules()), Kept: r.Kept, Marks: r.Marks, Sequence: s.events.Last(),
 		Counters: state.Counters{Denied: total.Denied, Notified: total.Notified, Lost: total.Lost, Starved: total.Starved},
 	}
-	saved.Image = now.Image[:]
+	saved.Image, saved.Added = now.Image[:], r.keptAdditions()
 	if saved.Answers, err = e.answersInForce(s, *r.Slot); err != nil {
 		return err
 	}
-	saved.Program = rulesSum(s.program)
+	saved.Program = rulesSum(s.rules())
 	for _, gate := range now.Fresh {
-		if gate < len(s.program.Gates) {
-			saved.Open = append(saved.Open, state.Key(s.program.Gates[gate]))
+		if gate < len(s.rules().Gates) {
+			saved.Open = append(saved.Open, state.Key(s.rules().Gates[gate]))
 		}
 	}
 	host, err := e.config.host.Mounts(os.Getpid())

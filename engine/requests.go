@@ -401,8 +401,9 @@ func (e *Engine) noteOpened(s *scope, rec kernel.Record, item *feedback.Item) {
 	item.Effect = feedback.Ask
 	switch rec.Asked {
 	case kernel.Held:
+		numbers := s.numbers(rec)
 		process, item.Outcome = rec.Process.ID, feedback.Held
-		item.Until = rec.Time.Add(s.holdOf(rec))
+		item.Until = rec.Time.Add(numbers.hold(rec))
 	case kernel.StillOpen:
 		item.Outcome = feedback.StillOpen
 	default:
@@ -447,25 +448,16 @@ func (e *Engine) noteAnswered(s *scope, rec kernel.Record, item *feedback.Item) 
 	}
 }
 
-// holdOf is how long the clause or default of a record stops a process.
-func (s *scope) holdOf(rec kernel.Record) time.Duration {
-	if d, ok := s.defaultOf(rec.Default); ok {
-		return d.Hold
-	}
-	_, clause, _ := s.clause(rec.Clause)
-	return clause.Hold
-}
-
 // layerOf names the document that asks.
 func (s *scope) layerOf(rec kernel.Record) string {
-	layer := -1
-	if d, ok := s.defaultOf(rec.Default); ok {
+	n, layer := s.numbers(rec), -1
+	if d, ok := n.defaultOf(rec.Default); ok {
 		layer = d.Layer
-	} else if rule, _, ok := s.clause(rec.Clause); ok {
+	} else if rule, _, ok := n.clause(rec.Clause); ok {
 		layer = rule.Layer
 	}
-	if layer < 0 || layer >= len(s.program.Layers) {
+	if layer < 0 || layer >= len(n.program.Layers) {
 		return ""
 	}
-	return s.program.Layers[layer].Name
+	return n.program.Layers[layer].Name
 }

@@ -93,7 +93,7 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		}
 		return
 	}
-	if err := errors.Join(err, s.events.fault, e.resume(s)); err != nil {
+	if err := errors.Join(err, s.events.fault, e.finishSwap(s), e.resume(s)); err != nil {
 		log.WithError(err).Error("scope taken over with faults")
 		s.degrade(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return

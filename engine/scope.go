@@ -20,10 +20,9 @@ import (
 // scope is one container's, from Prepare until its events are forgotten. What
 // changes its state holds the lock of its id (Engine.ids).
 type scope struct {
-	id      string
-	dir     string      // scopes/ID in the run directory
-	program *ir.Program // as prepared; never changed
-	events  *history
+	id     string
+	dir    string // scopes/ID in the run directory
+	events *history
 	// provenance is how its labels came about.
 	provenance *provenance
 	told       *cursors // what of events was delivered to whom
@@ -36,6 +35,8 @@ type scope struct {
 
 	mu        sync.Mutex
 	record    record             // guarded by mu
+	program   *ir.Program        // guarded by mu; what is in force, never changed itself
+	former    numbers            // guarded by mu; what was in force before rules were added last
 	image     *image             // guarded by mu; nil in a scope taken over, until it is installed
 	listener  *net.UnixListener  // guarded by mu
 	unserve   context.CancelFunc // guarded by mu; ends the feedback server
@@ -89,68 +90,11 @@ func (s *scope) closeListener() {
 	}
 }
 
-// clause finds the rule and clause that an image's clause number stands for.
-func (s *scope) clause(number int) (ir.Rule, ir.Clause, bool) {
-	numbers := s.now().Clauses
-	if number < 0 || number >= len(numbers) {
-		return ir.Rule{}, ir.Clause{}, false
-	}
-	number = numbers[number]
-	if number < 0 || number >= len(s.program.Clauses) {
-		return ir.Rule{}, ir.Clause{}, false
-	}
-	clause := s.program.Clauses[number]
-	return s.program.Rules[clause.Rule], clause, true
-}
-
-// defaultOf is a default of the program, by the image's number.
-func (s *scope) defaultOf(number int) (ir.Default, bool) {
-	numbers := s.now().Defaults
-	if number < 0 || number >= len(numbers) {
-		return ir.Default{}, false
-	}
-	number = numbers[number]
-	if number < 0 || number >= len(s.program.Defaults) {
-		return ir.Default{}, false
-	}
-	return s.program.Defaults[number], true
-}
-
-// protected is what a program protects, by the image's number, which comes behind
-// those of its clauses.
-func (s *scope) protected(number int) (ir.Protect, bool) {
-	now := s.now()
-	numbers := now.Protects
-	number -= len(now.Clauses)
-	if number < 0 || number >= len(numbers) {
-		return ir.Protect{}, false
-	}
-	number = numbers[number]
-	if number < 0 || number >= len(s.program.Protects) {
-		return ir.Protect{}, false
-	}
-	return s.program.Protects[number], true
-}
-
-// fileSource is the first source of a label that names files.
-func (s *scope) fileSource(label int) (ir.Source, bool) {
-	for _, source := range s.program.Sources {
-		if source.Label == label && source.Pattern.Kind == ir.File {
-			return source, true
-		}
-	}
-	return ir.Source{}, false
-}
-
-// labelNames lists the names of a label set.
-func (s *scope) labelNames(set uint64) []string {
-	var names []string
-	for bit, label := range s.program.Labels {
-		if bit < ir.MaxLabels && set&(1<<bit) != 0 {
-			names = append(names, label.Name)
-		}
-	}
-	return names
+// rules is the policy that is in force, or will be.
+func (s *scope) rules() *ir.Program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.program
 }
 
 // tables gives the scope's compiled program, compiling it if the scope was taken
@@ -210,12 +154,16 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 	stats := e.stats(s)
 	out := &api.Scope{
 		Id: r.ID, Name: r.Name, Mode: r.Mode, State: string(r.State),
-		Rules:  writtenRules(s.program),
+		Rules:  writtenRules(s.rules()),
 		Denied: stats.Denied, Notified: stats.Notified, Lost: stats.Lost,
 		Warnings: r.Warnings, Image: r.Image,
 	}
 	for _, layer := range r.Layers {
-		out.Layers = append(out.Layers, layer.Name)
+		name := layer.Name
+		if layer.Added != nil {
+			name += " (at run time, for the " + layer.Added.forWhom() + ")"
+		}
+		out.Layers = append(out.Layers, name)
 	}
 	switch {
 	case r.State == attaching:

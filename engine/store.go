@@ -80,6 +80,8 @@ type record struct {
 	Marks bool
 	// Lost is why not all is known of the container's earlier starts.
 	Lost string
+	// Next is a policy that is being put into force.
+	Next *next `json:",omitempty"`
 	// Degraded are sentences on what is not as it should be.
 	Degraded []string
 }
@@ -93,8 +95,9 @@ type base struct {
 
 // layer is one policy document, for people to read.
 type layer struct {
-	Name string
-	Text []byte
+	Name  string
+	Text  []byte
+	Added *addition `json:",omitempty"` // nil: the container began with it
 }
 
 func (r *record) save(dir string) error {

@@ -58,6 +58,13 @@ func (c *Client) Policy(ctx context.Context) (Policy, error) {
 	return policy, c.do(ctx, http.MethodGet, "/v1/policy", nil, &policy)
 }
 
+// Narrow adds rules to the policy. When it returns without an error, they hold. Where rules
+// are wrong, the error is a Refusal.
+func (c *Client) Narrow(ctx context.Context, request NarrowRequest) (Narrowed, error) {
+	var answer Narrowed
+	return answer, c.do(ctx, http.MethodPost, "/v1/policy/rules", request, &answer)
+}
+
 func (c *Client) do(ctx context.Context, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {
@@ -90,7 +97,9 @@ func (c *Client) do(ctx context.Context, method, path string, body, answer any) 
 		if json.Unmarshal(text, &failure) != nil || failure.Error == "" {
 			failure.Error = response.Status
 		}
-		return fmt.Errorf("ask %s: %s", c.path, plain(failure.Error, maxRawText))
+		return fmt.Errorf("ask %s: %w", c.path, &Refusal{
+			Status: response.StatusCode, Sentence: plain(failure.Error, maxRawText), Diagnostics: failure.Diagnostics,
+		})
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("decode answer of %s: %w", c.path, err)

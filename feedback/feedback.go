@@ -47,13 +47,16 @@ const (
 	Revoked   Outcome = "revoked"   // a person takes the answer back
 	UsedUp    Outcome = "used-up"   // of what was granted nothing is left
 	Expired   Outcome = "expired"   // the answer's time is up
+
+	// Added is of no operation either: rules were added to the policy.
+	Added Outcome = "added"
 )
 
-// OfRequest tells whether it is of a request and no operation: the engine's own, which
-// the kernel has not counted.
+// OfRequest tells whether it is of a request, or of rules that were added, and no operation:
+// the engine's own, which the kernel has not counted.
 func (o Outcome) OfRequest() bool {
 	switch o {
-	case Grant, Denial, Withdrawn, Warned, Revoked, UsedUp, Expired:
+	case Grant, Denial, Withdrawn, Warned, Revoked, UsedUp, Expired, Added:
 		return true
 	}
 	return false
@@ -153,6 +156,9 @@ type ClauseMode struct {
 type PolicyLayer struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"` // of the text, hex
+	// For tells for whom rules were added at run time: ForProcess or ForContainer. Empty for
+	// what the container began with.
+	For string `json:"for,omitempty"`
 }
 
 // PolicyDocument is one policy document, as it was read.
@@ -162,7 +168,7 @@ type PolicyDocument struct {
 }
 
 // Scope is what the server asks of the engine. All methods are called from
-// several goroutines at once and return without waiting, but for Wait.
+// several goroutines at once and return without waiting, but for Wait and Narrow.
 type Scope interface {
 	// Status is the state as of now.
 	Status() Status
@@ -178,6 +184,9 @@ type Scope interface {
 	// that is not in this scope. A process that is in it and of which nothing
 	// more is known has ID 0; it is told of everything in the scope.
 	Peer(pid int) (Process, bool)
+	// Narrow puts rules into force beside the policy, and returns when they hold. It may
+	// take seconds. An error that is a Refusal is told to who asked.
+	Narrow(ctx context.Context, peer Process, request NarrowRequest) (Narrowed, error)
 }
 
 // Cursors keeps, per consumer, up to which Sequence items were acknowledged.

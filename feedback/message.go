@@ -37,6 +37,9 @@ func (i Item) Message() string {
 		b.WriteString(outcome(i.Effect, i.Operation) + " (there were too many at once to record on what), by ")
 		return b.String() + i.reason()
 	}
+	if i.Outcome == Added {
+		return b.String() + i.added()
+	}
 	i.writeOperation(&b)
 	if i.Outcome != "" {
 		i.writeAsked(&b)
@@ -49,6 +52,15 @@ func (i Item) Message() string {
 	b.WriteString(i.again())
 	b.WriteString(i.origins())
 	return b.String()
+}
+
+// added tells of rules that were added to the policy.
+func (i Item) added() string {
+	text := "rules " + quote(i.Object, maxNameShown) + " were added by program " + quote(i.Process.Comm, maxCommShown)
+	if i.Reason == ForContainer {
+		return text + ". They hold for the whole container, also after it is started again, and cannot be taken back from inside."
+	}
+	return text + ". They hold for that process and what it starts from now on, as long as they live."
 }
 
 // again says what trying again would bring, as far as the clause tells: another answer

@@ -5,6 +5,7 @@ package feedback
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +27,7 @@ type fakeScope struct {
 	stranger bool
 	policy   []PolicyDocument
 	status   Status
+	narrow   func(Process, NarrowRequest) (Narrowed, error)
 }
 
 func (f *fakeScope) Status() Status           { return f.status }
@@ -36,6 +38,13 @@ func (f *fakeScope) Peer(pid int) (Process, bool) {
 		return Process{}, false
 	}
 	return f.peer, true
+}
+
+func (f *fakeScope) Narrow(_ context.Context, peer Process, request NarrowRequest) (Narrowed, error) {
+	if f.narrow == nil {
+		return Narrowed{}, errors.New("no engine")
+	}
+	return f.narrow(peer, request)
 }
 
 func newFakeScope() *fakeScope {
@@ -147,7 +156,7 @@ func TestStatusAndPolicy(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	scope := newFakeScope()
-	scope.policy = []PolicyDocument{{PolicyLayer{"a.yaml", "00"}, "version: 1\n"}, {PolicyLayer{"b.yaml", "01"}, strings.Repeat("é", maxPolicySize)}}
+	scope.policy = []PolicyDocument{{PolicyLayer: PolicyLayer{Name: "a.yaml", SHA256: "00"}, Text: "version: 1\n"}, {PolicyLayer: PolicyLayer{Name: "b.yaml", SHA256: "01"}, Text: strings.Repeat("é", maxPolicySize)}}
 	policy, err := NewClient(serve(t, scope, nil)).Policy(t.Context())
 	if err != nil || len(policy.Documents) != 2 || policy.Documents[0].Text != "version: 1\n" || !policy.Cut ||
 		len(policy.Documents[1].Text) > maxPolicySize || strings.Contains(policy.Documents[1].Text, "\ufffd") {

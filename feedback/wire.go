@@ -88,9 +88,11 @@ type Policy struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Failure is the answer to a request that is refused: one sentence.
+// Failure is the answer to a request that is refused: one sentence, and where it is wrong.
 type Failure struct {
 	Error string `json:"error"`
+	// Diagnostics are of rules that are wrong.
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
 }
 
 func newEntry(item Item) Entry {

@@ -35,6 +35,9 @@ type Addition struct {
 // With Confine, the last label of the program that comes back is the one that the engine
 // gives.
 func Extend(base *ir.Program, a Addition) (*Policy, error) {
+	if !layered(base) {
+		return nil, errors.New("extend policy: the program names layers that it does not have")
+	}
 	f, diags := readAddition(a)
 	if f == nil {
 		return nil, diags.Tidy()
@@ -46,7 +49,7 @@ func Extend(base *ir.Program, a Addition) (*Policy, error) {
 		diags = append(diags, f.text.New(diag.NotAtRunTime, diag.Span{}, "domains choose between rules when a container is made, and these come while it runs").
 			WithHint("write the rules below `policy: |`"))
 	}
-	diags = append(diags, unfit(a, f, parts)...)
+	diags = append(diags, unfit(base, a, f, parts)...)
 	diags = append(diags, washes(base, parts)...)
 	layer := layerOf(Document{Name: a.Name, Text: a.Text}, f, Options{Workspace: base.Workspace}, parts)
 	program, list := check.Extend(base, layer)
@@ -63,6 +66,15 @@ func Extend(base *ir.Program, a Addition) (*Policy, error) {
 		return nil, uncompiled(layer, diags, program, err)
 	}
 	return &Policy{Program: program, Image: image, Warnings: diags.Tidy(), Workspaces: []Workspace{{Document: a.Name, Path: layer.Workspace}}}, nil
+}
+
+// layered tells whether all layers that a program names are there.
+func layered(p *ir.Program) bool {
+	out := func(layer int) bool { return layer < 0 || layer >= len(p.Layers) }
+	return !slices.ContainsFunc(p.Labels, func(l ir.Label) bool { return out(l.Layer) }) &&
+		!slices.ContainsFunc(p.Rules, func(r ir.Rule) bool { return out(r.Layer) }) &&
+		!slices.ContainsFunc(p.Defaults, func(d ir.Default) bool { return out(d.Layer) }) &&
+		!slices.ContainsFunc(p.Protects, func(e ir.Protect) bool { return out(e.Layer) })
 }
 
 // readAddition reads a policy file, or the text of a policy alone.
@@ -93,7 +105,7 @@ func bare(text []byte) bool {
 }
 
 // unfit reports what rules that are added cannot say.
-func unfit(a Addition, f *file, parts []check.Part) (out diag.List) {
+func unfit(base *ir.Program, a Addition, f *file, parts []check.Part) (out diag.List) {
 	refuse := func(text *diag.Text, at diag.Span, hint, format string, args ...any) {
 		out = append(out, text.New(diag.NotAtRunTime, at, format, args...).WithHint("%s", hint))
 	}
@@ -103,8 +115,12 @@ func unfit(a Addition, f *file, parts []check.Part) (out diag.List) {
 	if f.feedback != nil {
 		refuse(f.text, f.feedback.At, "leave feedback out", "feedback is set when a container is made, and this one runs")
 	}
+	asks := slices.ContainsFunc(base.Defaults, func(d ir.Default) bool { return d.Effect == ir.Ask })
 	for _, p := range parts {
 		for _, d := range p.Tree.Defaults {
+			if asks { // answers to it are known by its number among all defaults
+				refuse(p.Text, d.Span, "write a clause: block exec any unless target \"git\"", "the policy has a default that asks, beside which no other can be added")
+			}
 			if a.Confine {
 				refuse(p.Text, d.Span, "write a clause: block exec any unless target \"git\"", "a default holds for all processes, and these rules are for some")
 			}

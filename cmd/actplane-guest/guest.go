@@ -21,20 +21,31 @@ const (
 	exitEnvironment  = 3
 )
 
-// requestTime bounds a request that waits for nothing.
-const requestTime = 10 * time.Second
+// requestTime bounds a request that waits for nothing, narrowTime one for which a policy is
+// compiled.
+const (
+	requestTime = 10 * time.Second
+	narrowTime  = time.Minute
+)
 
 const usage = `usage: actplane-guest COMMAND
 
   feedback [--all] [--json] [--follow]  what the policy did to this process tree, newest last
   status [--json]                       whether the policy is enforced; exit code 0 if it is
   policy [--json]                       the policy's documents
+  narrow [--read-only] [--no-network] [RULE...] [--json] -- COMMAND...
+                                        run a command under more rules, which refuse more
+                                        and never less; it is under them when it begins
+         [--policy FILE]                of a file, or of standard input for -
+         [--container]                  for the whole container; then no command is needed
   hook --agent NAME                     answer a coding agent's hook on standard input
   setup --agent NAME[,NAME...]|auto     make coding agents call this program as their hook
         [--print|--remove]              show the files instead, or take the hooks out again
         [--root FOLDER]                 of an image that lies there
 
-Exit codes: 0 ok, 1 not enforcing, 2 usage, 3 no answer, or files that cannot be set up.
+Exit codes: 0 ok, 1 not enforcing, or rules with errors, 2 usage, 3 no answer, or files that
+cannot be set up; of narrow the command's own, 126 if it cannot be started, 127 if it is not
+found.
 A hook always exits with 0.
 `
 
@@ -48,6 +59,7 @@ type guest struct {
 	home     string        // the user's
 	path     string        // where programs are looked for
 	retry    time.Duration // between attempts to reach an engine that went away
+	exec     func(path string, argv, env []string) error
 }
 
 // run is the whole program; it returns the exit code.
@@ -63,6 +75,8 @@ func (g guest) run(args []string) int {
 		return g.status(args[1:])
 	case "policy":
 		return g.policy(args[1:])
+	case "narrow":
+		return g.narrow(args[1:])
 	case "hook":
 		g.hook(args[1:])
 		return exitOK

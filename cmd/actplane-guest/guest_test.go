@@ -20,6 +20,11 @@ type scope struct {
 	*feedback.Log
 	status feedback.Status
 	policy []feedback.PolicyDocument
+	narrow func(feedback.NarrowRequest) (feedback.Narrowed, error)
+}
+
+func (s *scope) Narrow(_ context.Context, _ feedback.Process, request feedback.NarrowRequest) (feedback.Narrowed, error) {
+	return s.narrow(request)
 }
 
 func (s *scope) Status() feedback.Status           { return s.status }

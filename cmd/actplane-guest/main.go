@@ -16,6 +16,7 @@ func main() {
 	g := guest{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		socket: feedback.SocketPath, proc: "/proc", pid: os.Getpid(), retry: time.Second / 2,
+		exec: become,
 		home: os.Getenv("HOME"), path: os.Getenv("PATH"),
 	}
 	// Tests and hosts that mount the folder elsewhere.

@@ -109,12 +109,19 @@ func (k *Kernel) adoptScopes(slots []Slot) error {
 		if err := k.maps["scopes"].Lookup(slot.Index, &scope); err != nil {
 			return fmt.Errorf("read scope %d: %w", slot.Index, err)
 		}
-		k.scopes[slot.Index] = installed{generation: scope.Generation, image: scope.Image, needs: k.attachedNeeds()}
+		k.scopes[slot.Index] = installed{generation: scope.Generation, image: scope.Image, previous: scope.Previous, needs: k.attachedNeeds()}
+		k.current[slot.Index].Store(scope.Image)
 		var head bpf.EnforcerImage
 		if err := k.maps["images"].Lookup(scope.Image, &head); err != nil {
 			return fmt.Errorf("read image %d: %w", scope.Image, err)
 		}
 		k.images.adopt(scope.Image, head.Hash)
+		if scope.Previous != 0 {
+			if err := k.maps["images"].Lookup(scope.Previous-1, &head); err != nil {
+				return fmt.Errorf("read image %d: %w", scope.Previous-1, err)
+			}
+			k.images.adopt(scope.Previous-1, head.Hash)
+		}
 		path := filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))
 		marker, err := link.LoadPinnedLink(path, nil)
 		if err != nil {

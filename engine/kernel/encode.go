@@ -46,6 +46,7 @@ func encode(image *dfa.Image) (*tables, error) {
 		Marks:     number(marks(image)),
 		Labels:    keptLabels(image),
 		Integrity: image.Integrity,
+		Confines:  image.Confines,
 		Asks:      asks(image),
 		ArgWords:  uint32(image.ArgWords),
 	}}
@@ -311,12 +312,13 @@ func number(b bool) uint32 {
 
 // descriptorOps is the set of operations that are decided again when an open
 // descriptor is used: those whose clauses depend on what can have changed, or is
-// otherwise for a process that was given the descriptor, and those that move gates.
+// otherwise for a process that was given the descriptor, those that were added since it
+// was opened, and those that move gates.
 func descriptorOps(image *dfa.Image) uint32 {
 	changing := func(row *dfa.Row, op ir.Op) bool {
 		for _, index := range candidates(row, op) {
 			clause := &image.Clauses[index]
-			if clause.All|clause.None|clause.UnlessLineage != 0 || len(clause.UnlessGates) > 0 ||
+			if clause.Added || clause.All|clause.None|clause.UnlessLineage != 0 || len(clause.UnlessGates) > 0 ||
 				clause.UnlessModified || clause.UnlessUnmodified {
 				return true
 			}
@@ -324,7 +326,7 @@ func descriptorOps(image *dfa.Image) uint32 {
 		return len(row.Gates[op]) > 0
 	}
 	var ops uint32
-	if slices.ContainsFunc(image.Protects, func(p dfa.Protect) bool { return p.All|p.None != 0 }) {
+	if slices.ContainsFunc(image.Protects, func(p dfa.Protect) bool { return p.Added || p.All|p.None != 0 }) {
 		ops |= 1<<ir.Write | 1<<ir.Append
 	}
 	for i := range image.Rows {

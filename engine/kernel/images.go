@@ -15,6 +15,7 @@ import (
 // images hands out image slots. Equal images share one.
 type images struct {
 	slots map[uint32]*imageSlot
+	next  uint32 // where a free one is looked for: what names an old one must not find a new
 }
 
 type imageSlot struct {
@@ -48,7 +49,8 @@ func (s *images) acquire(t *tables, store func(slot uint32) error) (uint32, erro
 			return slot, nil
 		}
 	}
-	for slot := uint32(0); slot < uint32(bpf.EnforcerLimitsLIMIT_IMAGES); slot++ {
+	for i := range uint32(bpf.EnforcerLimitsLIMIT_IMAGES) {
+		slot := (s.next + i) % uint32(bpf.EnforcerLimitsLIMIT_IMAGES)
 		if s.slots[slot] != nil {
 			continue
 		}
@@ -56,6 +58,7 @@ func (s *images) acquire(t *tables, store func(slot uint32) error) (uint32, erro
 			return 0, err
 		}
 		s.slots[slot] = &imageSlot{references: 1, hash: hash}
+		s.next = slot + 1
 		return slot, nil
 	}
 	return 0, fmt.Errorf("the engine holds %d different policies, and all are in use", bpf.EnforcerLimitsLIMIT_IMAGES)

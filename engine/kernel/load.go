@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -59,6 +60,8 @@ type Kernel struct {
 	images  images               // guarded by mu
 	scopes  map[uint32]installed // guarded by mu; by slot
 	probes  map[Slot]chan Record // guarded by mu; self-tests that wait for their record
+	// current is the image of each slot, for who reads records and must not wait.
+	current [bpf.EnforcerLimitsLIMIT_SCOPES]atomic.Uint32
 	// lingering detaches what is not needed when its time comes, and lingers tells that it
 	// has not come; lingered is what went wrong with it last. All guarded by mu.
 	lingering *time.Timer
@@ -70,6 +73,7 @@ type Kernel struct {
 type installed struct {
 	generation uint32
 	image      uint32
+	previous   uint32 // image that is kept for what was decided under it, plus one; 0: none
 	needs      need
 	policy     *dfa.Image // nil for a scope of a former process
 }

@@ -72,6 +72,9 @@ func (k *Kernel) Records(ctx context.Context, handle func(Record), gained func(G
 		if err != nil {
 			return err
 		}
+		if at := record.Slot.Index; at < uint32(len(k.current)) {
+			record.Former = record.image != k.current[at].Load()
+		}
 		if record.Probe {
 			k.answerProbe(record, row)
 			continue
@@ -120,6 +123,7 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Ask:       AskKey(raw.Ask),
 		UID:       raw.Uid,
 		Mapped:    raw.Mapped != 0,
+		image:     raw.Image,
 		Directory: fileOf(raw.Directory),
 
 		File:    fileOf(raw.File),
@@ -234,6 +238,10 @@ func reasonText(reason uint8) string {
 		return "the program ran, and does not count for conditions of the policy that name it, since it was started with a variable that makes it run other code (LD_PRELOAD, PYTHONPATH, NODE_OPTIONS or the like); without the variable it does"
 	case 13:
 		return "labels cannot be followed through this, and the policy asks for labels"
+	case 14:
+		return "rules that were added for this process do not hold for the one that it reaches into"
+	case 15:
+		return "rules were added twice while the program was being started"
 	default:
 		return fmt.Sprintf("engine reason %d", reason)
 	}

@@ -23,6 +23,7 @@ import (
 const (
 	scopeHostRoot  = 1
 	scopeSaturated = 2
+	scopeKeptAll   = 4
 )
 
 // Install puts a cgroup and everything below it under an image. When it returns,
@@ -51,6 +52,7 @@ func (k *Kernel) Install(spec Spec) (Slot, error) {
 	}
 	slot := Slot{Index: index, Generation: newGeneration()}
 	k.scopes[index] = installed{generation: slot.Generation, image: image, needs: needs(spec.Image), policy: spec.Image}
+	k.current[index].Store(image)
 	spec.State.Files = spec.State.protect(t)
 	if err := k.bind(slot, spec, id, image); err != nil {
 		return Slot{}, errors.Join(err, k.remove(slot))
@@ -128,10 +130,13 @@ func (k *Kernel) remove(slot Slot) error {
 	errs = append(errs,
 		removeIfThere(filepath.Join(k.dir("markers"), strconv.Itoa(int(slot.Index)))),
 		k.maps["scopes"].Put(slot.Index, bpf.EnforcerScope{}),
-		k.dropFiles(slot), k.dropAsks(slot), k.dropLost(slot.Index), k.dropSharers(slot))
+		k.dropFiles(slot), k.dropAsks(slot), k.dropLost(slot.Index), k.dropSharers(slot), k.dropConfined(slot))
 	if known, ok := k.scopes[slot.Index]; ok {
 		delete(k.scopes, slot.Index)
 		errs = append(errs, k.images.release(known.image, k.dropTables))
+		if known.previous != 0 {
+			errs = append(errs, k.images.release(known.previous-1, k.dropTables))
+		}
 	}
 	errs = append(errs, k.detachSoon())
 	if err := errors.Join(errs...); err != nil {

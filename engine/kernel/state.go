@@ -86,7 +86,9 @@ func (k *Kernel) State(slot Slot) (State, error) {
 	if err := k.maps["images"].Lookup(scope.Image, &head); err != nil {
 		return State{}, fmt.Errorf("read the image of scope %d: %w", slot.Index, err)
 	}
-	state.Image = head.Hash
+	if scope.Flags&scopeKeptAll == 0 { // else Kept is of several
+		state.Image = head.Hash
+	}
 	err = k.eachFile(slot, func(key bpf.EnforcerFileKey, value bpf.EnforcerFileState) error {
 		value.Flags &= fileKept
 		something := value.Labels != 0 || value.Flags != 0 || value.Kept != 0

@@ -88,6 +88,9 @@ type Record struct {
 	// renamed, which is why it was refused; or -1.
 	Label  int
 	Reason string
+	// Former: the numbers above and in Matches are of the image before the last Swap.
+	Former bool
+	image  uint32
 	// Matches are the clauses that matched, numbered as Clause is and in that order; of
 	// more than 16 some, and MatchesCut tells that.
 	Matches    []int

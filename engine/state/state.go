@@ -55,6 +55,9 @@ type Saved struct {
 	Open []string
 	// Program is the hash of the documents and rules that Answers are about.
 	Program []byte
+	// Added are the documents that were added to the policy of the whole container while it
+	// ran, in their order.
+	Added []Addition `json:",omitempty"`
 	// Image is the hash of the compiled policy that Files' Kept are of.
 	Image       []byte
 	Filesystems []Filesystem
@@ -64,6 +67,13 @@ type Saved struct {
 	Sequence uint64
 	// Answers are the grants and denials of requests, in a form of the engine's own.
 	Answers json.RawMessage `json:",omitempty"`
+}
+
+// Addition is one of them, and which program added it.
+type Addition struct {
+	Text []byte
+	Comm string
+	Time time.Time
 }
 
 // Counters are the sums of all starts.

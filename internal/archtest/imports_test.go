@@ -31,7 +31,7 @@ var arrows = []arrow{
 	{"console/...", []string{"console/...", "engine/api", "feedback", "internal/..."}},
 
 	{"engine/api", nil},
-	{"engine/...", []string{"engine/...", "bpf", "feedback", "policy", "policy/ir", "policy/dfa", "internal/..."}},
+	{"engine/...", []string{"engine/...", "bpf", "feedback", "policy", "policy/diag", "policy/ir", "policy/dfa", "internal/..."}},
 	{"bpf", nil},
 
 	{"policy", []string{"policy/..."}},

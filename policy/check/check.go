@@ -155,7 +155,12 @@ type place struct {
 	broken bool // what stands there could not be read to its end
 }
 
-func (p place) String() string { return p.layer.Text.Where(p.span.Start) }
+func (p place) String() string {
+	if p.layer.Broken && len(p.layer.Text.Body) == 0 { // see take
+		return p.layer.Name
+	}
+	return p.layer.Text.Where(p.span.Start)
+}
 
 // maxReports bounds the errors and the warnings of a policy, each by itself.
 const maxReports = 1000

@@ -44,6 +44,9 @@ type Config struct {
 	// Degraded is "allow" where the engine may use a tier that misses operations
 	// under load; see docs/threat-model.md. Otherwise it is "refuse".
 	Degraded string `yaml:"degraded"`
+	// Narrowing is "allow" where containers may add rules to their own policies while they
+	// run, which refuse more and never less; else "refuse".
+	Narrowing string `yaml:"narrowing"`
 	// Retention is for how long the engine keeps what a stopped container has done to
 	// files and gates, in case it is started again.
 	Retention time.Duration `yaml:"retention"`
@@ -54,7 +57,7 @@ type Config struct {
 
 // LoadConfig reads the host's configuration; without the file it is the default.
 func LoadConfig(file string) (*Config, error) {
-	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket, Degraded: "refuse", Retention: defaultRetention}
+	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket, Degraded: "refuse", Narrowing: "allow", Retention: defaultRetention}
 	data, err := readHostFile(file, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config, nil
@@ -99,6 +102,9 @@ func decodeConfig(data []byte, config *Config) error {
 	}
 	if config.Degraded != "allow" && config.Degraded != "refuse" {
 		return fmt.Errorf(`degraded: %q is neither "allow" nor "refuse"`, config.Degraded)
+	}
+	if config.Narrowing != "allow" && config.Narrowing != "refuse" {
+		return fmt.Errorf(`narrowing: %q is neither "allow" nor "refuse"`, config.Narrowing)
 	}
 	if config.Retention < minRetention || config.Retention > maxRetention {
 		return fmt.Errorf("retention: %s is not between %s and %s", config.Retention, minRetention, maxRetention)
