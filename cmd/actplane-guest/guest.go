@@ -38,6 +38,8 @@ const usage = `usage: actplane-guest COMMAND
                                         and never less; it is under them when it begins
          [--policy FILE]                of a file, or of standard input for -
          [--container]                  for the whole container; then no command is needed
+  mcp                                   serve an agent's client of the Model Context Protocol
+                                        on standard input and output
   hook --agent NAME                     answer a coding agent's hook on standard input
   setup --agent NAME[,NAME...]|auto     make coding agents call this program as their hook
         [--print|--remove]              show the files instead, or take the hooks out again
@@ -77,6 +79,8 @@ func (g guest) run(args []string) int {
 		return g.policy(args[1:])
 	case "narrow":
 		return g.narrow(args[1:])
+	case "mcp":
+		return g.mcp(args[1:])
 	case "hook":
 		g.hook(args[1:])
 		return exitOK

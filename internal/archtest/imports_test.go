@@ -66,6 +66,7 @@ var foreign = []struct {
 	{"google.golang.org/protobuf", []string{"engine/...", "shim/...", "ocihook", "internal/daemon/...", "cmd/..."}},
 	{"github.com/containerd/containerd", []string{"shim/task", "cmd/..."}},
 	{"github.com/hiddeco/sshsig", []string{"policy/signature"}},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"feedback/mcp"}},
 	{"golang.org/x/crypto", []string{"policy/signature", "cmd/..."}},
 }
 
