@@ -22,11 +22,6 @@ func Operation(operation, object string, args []string) string {
 	return text
 }
 
-// RequestOperation is what a request is about, on one line.
-func RequestOperation(r *api.Request) string {
-	return Operation(r.Operation, string(r.Object), texts(r.Args))
-}
-
 // EventOperation is what an event is about, on one line.
 func EventOperation(e *api.Event) string {
 	if e.Unrecorded > 0 {
@@ -71,6 +66,9 @@ func RowFields(row *Row, zone *time.Location) []Field {
 	}
 	for _, origin := range Chain(e) {
 		add("by way of", "%s", plain.Text(origin.Label+": "+origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
+	}
+	for _, o := range e.Chain {
+		add("came by", "%s", chainText(o))
 	}
 	if e.Clause != "" {
 		add("clause", "%s (%s)", plain.Text(e.Clause), plain.Text(e.ClausePos))

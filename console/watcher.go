@@ -227,20 +227,58 @@ func (w *Watcher) Scopes(ctx context.Context) ([]*api.Scope, error) {
 	return w.View().Scopes, nil
 }
 
+// Graph is how an event came about: what the engine knows, or else what the event tells.
+func (w *Watcher) Graph(ctx context.Context, e *api.Event, zone *time.Location) Graph {
+	client := w.current()
+	if client == nil || len(e.Labels) == 0 {
+		return EventGraph(e)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	p, err := client.Provenance(ctx, &api.ProvenanceRequest{Scope: e.Scope, Sequence: e.Sequence})
+	if err != nil || p.Event == nil { // it may no longer be kept
+		return EventGraph(e)
+	}
+	return ProvenanceGraph(p, zone)
+}
+
+func (w *Watcher) current() *daemon.Client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.client
+}
+
 // Answer answers a request. The error is a sentence for people.
 func (w *Watcher) Answer(ctx context.Context, answer *api.AnswerRequest) (*api.Request, error) {
-	w.mu.Lock()
-	client := w.client
-	w.mu.Unlock()
+	return w.ask(ctx, func(ctx context.Context, client *daemon.Client) (*api.Request, error) {
+		return client.Answer(ctx, answer)
+	})
+}
+
+// Revoke takes an answer back, so that the operation asks again. The error is a sentence
+// for people.
+func (w *Watcher) Revoke(ctx context.Context, revoke *api.RevokeRequest) (*api.Request, error) {
+	return w.ask(ctx, func(ctx context.Context, client *daemon.Client) (*api.Request, error) {
+		return client.Revoke(ctx, revoke)
+	})
+}
+
+func (w *Watcher) ask(ctx context.Context, call func(context.Context, *daemon.Client) (*api.Request, error)) (*api.Request, error) {
+	client := w.current()
 	if client == nil {
 		return nil, errors.New("nothing was answered: the engine is not there")
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	r, err := client.Answer(ctx, answer)
+	r, err := call(ctx, client)
 	if err != nil {
 		return nil, errors.New(daemon.Reason(err))
 	}
 	w.change(func() { w.history.setRequest(r) })
 	return r, nil
+}
+
+// InForce tells whether a request has an answer that holds.
+func InForce(r *api.Request) bool {
+	return r.GetAnswered() != nil && r.Answered.Over == "" && (r.State == "granted" || r.State == "denied")
 }

@@ -7,6 +7,7 @@ package consoletest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/daemon"
@@ -31,6 +33,8 @@ type Engine struct {
 	events   []*api.Event
 	requests []*api.Request
 	answers  []*api.AnswerRequest
+	revoked  []*api.RevokeRequest
+	graphs   map[string]*api.ProvenanceResponse // by scope and number
 	refuse   error
 	changed  chan struct{}
 	server   *ttrpc.Server
@@ -139,6 +143,49 @@ func (e *Engine) Ask(requests ...*api.Request) {
 // Refuse makes answers fail; nil lets them through again.
 func (e *Engine) Refuse(err error) { e.change(func() { e.refuse = err }) }
 
+// Explain says how an event came about.
+func (e *Engine) Explain(scope string, sequence uint64, p *api.ProvenanceResponse) {
+	e.change(func() {
+		if e.graphs == nil {
+			e.graphs = map[string]*api.ProvenanceResponse{}
+		}
+		e.graphs[fmt.Sprint(scope, " ", sequence)] = p
+	})
+}
+
+// Provenance implements api.EngineService.
+func (e *Engine) Provenance(_ context.Context, req *api.ProvenanceRequest) (*api.ProvenanceResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.graphs[fmt.Sprint(req.Scope, " ", req.Sequence)]; p != nil {
+		return p, nil
+	}
+	return nil, errors.New("no such event")
+}
+
+// Revoked lists what was taken back.
+func (e *Engine) Revoked() []*api.RevokeRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.revoked)
+}
+
+// Revoke implements api.EngineService.
+func (e *Engine) Revoke(_ context.Context, req *api.RevokeRequest) (r *api.Request, err error) {
+	e.change(func() {
+		i := slices.IndexFunc(e.requests, func(r *api.Request) bool { return r.Id == req.Id && r.Answered != nil })
+		if i < 0 {
+			err = errors.New("no such answer")
+			return
+		}
+		e.revoked = append(e.revoked, req)
+		r = proto.Clone(e.requests[i]).(*api.Request)
+		r.State, r.Answered.Over, r.Answered.OverBy = "revoked", "revoked", req.By
+		e.requests[i] = r
+	})
+	return r, err
+}
+
 // Answers lists what was answered.
 func (e *Engine) Answers() []*api.AnswerRequest {
 	e.mu.Lock()
@@ -232,14 +279,10 @@ func (e *Engine) Answer(_ context.Context, req *api.AnswerRequest) (r *api.Reque
 }
 
 func answered(old *api.Request, req *api.AnswerRequest) *api.Request {
-	r := &api.Request{
-		Id: old.Id, Scope: old.Scope, ScopeName: old.ScopeName, State: "granted", Rule: old.Rule, Because: old.Because, Clause: old.Clause,
-		ClausePos: old.ClausePos, Operation: old.Operation, Object: old.Object, Args: old.Args, ArgsCut: old.ArgsCut, Uid: old.Uid,
-		Pid: old.Pid, Comm: old.Comm, Labels: old.Labels, Held: old.Held, OpenedUnixMs: old.OpenedUnixMs, UntilUnixMs: old.UntilUnixMs,
-		Answered: &api.Answered{
-			Denied: req.Denied, Count: req.Count, ScopeLifetime: req.ScopeLifetime, Because: req.Because, By: req.By,
-			TimeUnixMs: old.OpenedUnixMs + 1000, UntilUnixMs: old.OpenedUnixMs + 1000 + req.ForMs,
-		},
+	r := proto.Clone(old).(*api.Request)
+	r.State, r.Answered = "granted", &api.Answered{
+		Denied: req.Denied, Count: req.Count, ScopeLifetime: req.ScopeLifetime, Because: req.Because, By: req.By,
+		TimeUnixMs: old.OpenedUnixMs + 1000, UntilUnixMs: old.OpenedUnixMs + 1000 + req.ForMs,
 	}
 	if req.Denied {
 		r.State = "denied"

@@ -44,9 +44,24 @@ func (e *Engine) TellAt(now time.Time) {
 		&api.Event{Scope: docs, ScopeName: "docs-bot", Sequence: 2, TimeUnixMs: at(50 * time.Second), Effect: "ask", Outcome: "opened", Request: "b7q2x", Operation: "write", Object: "/workspace/deploy/site.yaml",
 			Rule: "deploy", Because: "What is deployed is looked at first.", Clause: `ask write "deploy/**"`, ClausePos: "actplane.yaml:4:5", Pid: 5133, Comm: "node"},
 	)
+	for i := range 12 {
+		pid := int64(4702 + i)
+		e.Explain(web, uint64(3+i), &api.ProvenanceResponse{
+			Event: e.events[2+i],
+			Nodes: []*api.Node{
+				{Id: "event", Kind: "event", Name: "203.0.113.9:443"}, {Id: "file:1", Kind: "file", Name: "/workspace/.env", Source: true}, {Id: "process:1", Kind: "process", Name: "bash", Pid: 4690},
+				{Id: "file:2", Kind: "file", Name: "/tmp/report.json"}, {Id: "process:2", Kind: "process", Name: "python3", Pid: pid},
+			},
+			Edges: []*api.Edge{
+				{From: "file:1", To: "process:1", Label: "SECRET", Way: "read", TimeUnixMs: at(11 * time.Minute)}, {From: "process:1", To: "file:2", Label: "SECRET", Way: "wrote", TimeUnixMs: at(10 * time.Minute)},
+				{From: "file:2", To: "process:2", Label: "SECRET", Way: "read", TimeUnixMs: at(9*time.Minute + 2*time.Second)}, {From: "process:2", To: "event", Label: "SECRET"},
+			},
+		})
+	}
 	e.Ask(
 		&api.Request{Id: "k3m9p", Scope: web, ScopeName: "web-agent", State: "open", Rule: "push", Because: "A person approves each push.", Clause: `ask hold 5m exec "git" "push"`, ClausePos: "actplane.yaml:5:5",
-			Operation: "exec", Object: []byte("/usr/bin/git"), Args: [][]byte{[]byte("git"), []byte("push"), []byte("origin"), []byte("main")}, Uid: 100000, Pid: 4711, Comm: []byte("bash"), Held: true,
+			Operation: "exec", Object: []byte("/usr/bin/git"), Args: [][]byte{[]byte("git"), []byte("push"), []byte("origin"), []byte("main")}, Uid: 100000, Pid: 4711, Comm: []byte("bash"), Held: true, Cwd: []byte("/workspace"),
+			Ancestors: []*api.Ancestor{{Pid: 4410, Comm: []byte("node")}, {Pid: 4388, Comm: []byte("claude")}}, Warnings: []*api.Warning{{Approver: "ci", Text: "The pipeline of this commit has not ended yet."}},
 			OpenedUnixMs: at(3 * time.Minute), UntilUnixMs: at(-2 * time.Minute)},
 		&api.Request{Id: "b7q2x", Scope: docs, ScopeName: "docs-bot", State: "open", Rule: "deploy", Because: "What is deployed is looked at first.", Clause: `ask write "deploy/**"`, ClausePos: "actplane.yaml:4:5",
 			Operation: "write", Object: []byte("/workspace/deploy/site.yaml"), Uid: 100000, Pid: 5133, Comm: []byte("node"), Labels: []string{"TICKET"}, OpenedUnixMs: at(50 * time.Second)},

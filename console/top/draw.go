@@ -156,11 +156,19 @@ func (m *model) drawFields(fields []console.Field) (lines []line) {
 	for _, f := range fields {
 		key := plain.Text(f.Key)
 		for _, part := range wrap(plain.Text(f.Text), m.width-keyWidth) {
-			lines = append(lines, lineOf(span{faint, pad(key, keyWidth)}, span{body, part}))
+			lines = append(lines, lineOf(span{faint, pad(key, keyWidth)}, span{fieldRole(f), part}))
 			key = ""
 		}
 	}
 	return lines
+}
+
+// fieldRole has what must not be overlooked stand out.
+func fieldRole(f console.Field) role {
+	if f.Key == "warning" {
+		return bad
+	}
+	return body
 }
 
 func (m *model) drawNarrow(f console.Field) (lines []line) {
@@ -171,9 +179,9 @@ func (m *model) drawNarrow(f console.Field) (lines []line) {
 	for i, part := range wrap(key+plain.Text(f.Text), m.width-2) {
 		switch {
 		case i > 0:
-			lines = append(lines, lineOf(span{body, "  " + part}))
+			lines = append(lines, lineOf(span{fieldRole(f), "  " + part}))
 		case strings.HasPrefix(part, key):
-			lines = append(lines, lineOf(span{faint, key}, span{body, part[len(key):]}))
+			lines = append(lines, lineOf(span{faint, key}, span{fieldRole(f), part[len(key):]}))
 		default:
 			lines = append(lines, lineOf(span{body, part}))
 		}

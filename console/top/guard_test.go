@@ -33,6 +33,15 @@ func TestAnswers(t *testing.T) {
 	b.press("A")
 	b.shows("Approve b7q2x for 10 minutes?") // the cursor is on what waits next
 	b.press("y", "down", "d", "N", "o", "\u009b", "enter")
+	if b.engine.Revoked() != nil {
+		t.Error("revoked without being asked")
+	}
+	b.press("g", "r")
+	b.shows("back?")
+	b.press("y")
+	if got := b.engine.Revoked(); len(got) != 1 || got[0].By.Via != "top" {
+		t.Errorf("%v\n%s", got, b.screen())
+	}
 	got := b.engine.Answers()
 	if len(got) != 3 {
 		t.Fatalf("%v", got)

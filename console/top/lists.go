@@ -31,7 +31,7 @@ func (m *model) requestLine(r *api.Request) line {
 		state, look = m.waits(r), asking
 	}
 	return lineOf(append(m.scopeSpan(span{strong, pad(plain.Text(r.Id), 5) + " "}, r.Scope, r.ScopeName),
-		span{look, pad(state, 10) + " "}, text(body, console.RequestOperation(r)))...)
+		span{look, pad(state, 10) + " "}, text(body, console.OperationText(r)))...)
 }
 
 // scopeSpan puts the scope behind a line's first piece, where there is room.

@@ -164,7 +164,7 @@ func (m *model) listKey(key string) tea.Cmd {
 		m.move(1 << 20)
 	case "enter":
 		m.openDetails()
-	case "a", "A", "d":
+	case "a", "A", "d", "r":
 		return m.openAnswer(key)
 	case "/":
 		m.filtering = true

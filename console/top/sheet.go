@@ -31,6 +31,7 @@ type sheet struct {
 	request *api.Request
 	answer  *api.AnswerRequest
 	denies  bool
+	revokes bool // the answer is taken back
 	sent    bool
 }
 
@@ -41,7 +42,8 @@ func helpSheet() *sheet {
 		{Key: "Enter", Text: "all of the line"},
 		{Key: "a", Text: "approve the request under the cursor for one operation: it is shown whole, then y sends it"},
 		{Key: "A", Text: "approve all such operations for 10 minutes, in the same way"},
-		{Key: "d", Text: "deny it as long as the container lives, or take an approval back; a reason is asked for, which the agent gets to read"},
+		{Key: "d", Text: "deny it as long as the container lives, also when it was approved; a reason is asked for, which the agent gets to read"},
+		{Key: "r", Text: "take an answer back: the operation asks again"},
 		{Key: "/", Text: "show only lines that contain a text; Esc shows all again"},
 		{Key: "q", Text: "leave; what waits goes on waiting"},
 		{Key: "", Text: "An answer is for the very same operation only: the rule, what is done to what, the arguments, the file as it is now, " +
@@ -71,6 +73,10 @@ func (m *model) openAnswer(key string) tea.Cmd {
 		m.notice = "Nothing can be answered while the engine is away."
 		return nil
 	}
+	if key == "r" && !console.InForce(r) {
+		m.notice = plain.Text(r.Id) + " has no answer that holds."
+		return nil
+	}
 	answer := &api.AnswerRequest{Id: r.Id}
 	title := "Approve " + plain.Text(r.Id)
 	switch key {
@@ -80,11 +86,13 @@ func (m *model) openAnswer(key string) tea.Cmd {
 	case "A":
 		answer.ForMs = grantTime.Milliseconds()
 		title += " for 10 minutes?"
+	case "r":
+		title = "Take the answer to " + plain.Text(r.Id) + " back?"
 	case "d":
 		answer.Denied, answer.ScopeLifetime = true, true
 		title = "Deny " + plain.Text(r.Id) + " for the container's life?"
 	}
-	m.sheet = &sheet{title: title, fields: m.requestFields(r), request: r, answer: answer, denies: answer.Denied}
+	m.sheet = &sheet{title: title, fields: m.requestFields(r), request: r, answer: answer, denies: answer.Denied, revokes: key == "r"}
 	if answer.Denied {
 		return m.ask("", maxBecause)
 	}
@@ -94,7 +102,8 @@ func (m *model) openAnswer(key string) tea.Cmd {
 // stale tells whether a request is no more what the sheet shows.
 func (m *model) stale() bool {
 	shown, now := m.sheet.request, m.view.Request(m.sheet.request.Id)
-	return now == nil || now.State != shown.State || now.Answered.GetTimeUnixMs() != shown.Answered.GetTimeUnixMs()
+	return now == nil || now.State != shown.State || now.Answered.GetTimeUnixMs() != shown.Answered.GetTimeUnixMs() ||
+		now.Answered.GetOver() != shown.Answered.GetOver()
 }
 
 func (m *model) sheetKey(msg tea.KeyPressMsg) tea.Cmd {
@@ -124,7 +133,7 @@ func (m *model) sheetKey(msg tea.KeyPressMsg) tea.Cmd {
 // A denial lets nothing through, so it need not be read to its end.
 func (m *model) sendSheet() tea.Cmd {
 	s := m.sheet
-	if s.sent || m.stale() || m.view.Problem != "" || !s.read && !s.denies {
+	if s.sent || m.stale() || m.view.Problem != "" || !s.read && !s.denies && !s.revokes {
 		return nil
 	}
 	s.sent = true
@@ -132,7 +141,7 @@ func (m *model) sendSheet() tea.Cmd {
 		s.answer.Because = strings.TrimSpace(m.input.Value())
 	}
 	s.answer.By = m.options.Answers()
-	return m.send(s.answer)
+	return m.send(s)
 }
 
 func (m *model) answered(msg answeredMsg) {
@@ -169,6 +178,8 @@ func (m *model) sheetHint() (hint string, r role) {
 		return id + " has changed meanwhile: nothing was sent. Esc back", bad
 	case s.denies:
 		return "Enter denies " + id + " · Esc back", strong
+	case s.revokes:
+		return "y takes it back: " + id + " asks again · Esc back", strong
 	case !s.read:
 		return "↓ read on, then approve " + id + " · Esc back", asking
 	}

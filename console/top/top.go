@@ -28,6 +28,7 @@ type Source interface {
 	View() *console.View
 	Changed() <-chan struct{}
 	Answer(context.Context, *api.AnswerRequest) (*api.Request, error)
+	Revoke(context.Context, *api.RevokeRequest) (*api.Request, error)
 }
 
 // Options say whose page it is.
@@ -89,9 +90,16 @@ func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-func (m *model) send(answer *api.AnswerRequest) tea.Cmd {
+func (m *model) send(s *sheet) tea.Cmd {
+	answer, revoke := s.answer, s.revokes
 	return func() tea.Msg {
-		r, err := m.source.Answer(m.ctx, answer)
+		var r *api.Request
+		var err error
+		if revoke {
+			r, err = m.source.Revoke(m.ctx, &api.RevokeRequest{Id: answer.Id, By: answer.By})
+		} else {
+			r, err = m.source.Answer(m.ctx, answer)
+		}
 		return answeredMsg{answer.Id, r, err}
 	}
 }

@@ -37,6 +37,8 @@ type requestPart struct {
 	Scope     string  `json:"scope"`
 	State     string  `json:"state"`
 	Open      bool    `json:"open"`
+	Holds     bool    `json:"holds"`    // it has an answer in force
+	Deciding  bool    `json:"deciding"` // approvers are asked
 	Held      bool    `json:"held"`
 	Opened    int64   `json:"opened"`
 	Until     int64   `json:"until"`
@@ -123,13 +125,14 @@ func fieldsOf(fields []console.Field) []field {
 
 // seenOf tells one state of a request from the others that it had.
 func seenOf(r *api.Request) string {
-	return fmt.Sprintf("%s %d", r.State, r.Answered.GetTimeUnixMs())
+	return fmt.Sprintf("%s %d%s", r.State, r.Answered.GetTimeUnixMs(), r.Answered.GetOver())
 }
 
 func (s *Server) requestOf(r *api.Request) requestPart {
 	return requestPart{
 		ID: plain.Text(r.Id), Scope: plain.Word(console.ScopeTitle(r.Scope, r.ScopeName)), State: plain.Text(r.State), Open: r.State == "open",
-		Held: r.Held, Opened: r.OpenedUnixMs, Until: r.UntilUnixMs, Operation: console.RequestOperation(r), Seen: seenOf(r),
+		Holds: console.InForce(r), Deciding: r.Deciding,
+		Held: r.Held, Opened: r.OpenedUnixMs, Until: r.UntilUnixMs, Operation: console.OperationText(r), Seen: seenOf(r),
 		Fields: fieldsOf(console.RequestFields(r, s.options.Zone)),
 	}
 }

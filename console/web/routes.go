@@ -3,6 +3,7 @@
 package web
 
 import (
+	"context"
 	"crypto/subtle"
 	"embed"
 	"encoding/json"
@@ -18,7 +19,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/feedback"
 )
@@ -119,7 +119,7 @@ type answerBody struct {
 	ID string `json:"id"`
 	// Seen is the state of the request that was on the screen.
 	Seen    string `json:"seen"`
-	What    string `json:"what"` // "once", "ten-minutes" or "deny"
+	What    string `json:"what"` // "once", "ten-minutes", "deny" or "revoke"
 	Because string `json:"because"`
 }
 
@@ -133,15 +133,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	answer := &api.AnswerRequest{Id: body.ID, Because: body.Because, By: s.options.Answers()}
-	switch body.What {
-	case "once":
-		answer.Count = 1
-	case "ten-minutes":
-		answer.ForMs = (10 * time.Minute).Milliseconds()
-	case "deny":
-		answer.Denied, answer.ScopeLifetime = true, true
-	default:
+	send, known := s.senders(body)[body.What]
+	if !known {
 		fail(w, http.StatusBadRequest, "what is to be answered is not known")
 		return
 	}
@@ -149,12 +142,29 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusConflict, "the request has changed meanwhile; nothing was answered")
 		return
 	}
-	answered, err := s.options.Source.Answer(r.Context(), answer)
+	answered, err := send(r.Context())
 	if err != nil {
 		fail(w, http.StatusBadGateway, err.Error())
 		return
 	}
 	reply(w, http.StatusOK, map[string]string{"id": answered.Id, "state": answered.State})
+}
+
+// senders are what can be said of a request.
+func (s *Server) senders(body answerBody) map[string]func(context.Context) (*api.Request, error) {
+	by := s.options.Answers()
+	answer := func(request *api.AnswerRequest) func(context.Context) (*api.Request, error) {
+		request.Id, request.By = body.ID, by
+		return func(ctx context.Context) (*api.Request, error) { return s.options.Source.Answer(ctx, request) }
+	}
+	return map[string]func(context.Context) (*api.Request, error){
+		"once":        answer(&api.AnswerRequest{Count: 1}),
+		"ten-minutes": answer(&api.AnswerRequest{ForMs: (10 * time.Minute).Milliseconds()}),
+		"deny":        answer(&api.AnswerRequest{Denied: true, ScopeLifetime: true, Because: body.Because}),
+		"revoke": func(ctx context.Context) (*api.Request, error) {
+			return s.options.Source.Revoke(ctx, &api.RevokeRequest{Id: body.ID, By: by})
+		},
+	}
 }
 
 func readAnswer(from io.Reader) (answerBody, error) {
@@ -181,7 +191,7 @@ func (s *Server) graph(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, row := range s.options.Source.View().Rows {
 		if row.ID == id {
-			reply(w, http.StatusOK, graphOf(console.EventGraph(row.Event)))
+			reply(w, http.StatusOK, graphOf(s.options.Source.Graph(r.Context(), row.Event, s.options.Zone)))
 			return
 		}
 	}

@@ -168,6 +168,12 @@ func TestAnswer(t *testing.T) {
 	if code, _, _ := b.call("POST", "/api/answer", `{"id":"b7q2x","seen":"open 0","what":"deny","because":"Not yet."}`, b.own()...); code != 200 {
 		t.Error(code)
 	}
+	if code, text, _ := b.call("POST", "/api/answer", `{"id":"k3m9p","seen":"`+seenOf(b.watcher.View().Request("k3m9p"))+`","what":"revoke"}`, b.own()...); code != 200 || !strings.Contains(text, "revoked") {
+		t.Errorf("%d %s", code, text)
+	}
+	if got := b.engine.Revoked(); len(got) != 1 || got[0].Id != "k3m9p" || got[0].By.GetVia() != "web" {
+		t.Errorf("%v", got)
+	}
 	got := b.engine.Answers()
 	if len(got) != 2 || got[0].Count != 1 || got[0].Denied || got[0].By.GetVia() != "web" || !got[1].Denied || !got[1].ScopeLifetime || got[1].Because != "Not yet." {
 		t.Errorf("%v", got)

@@ -55,9 +55,9 @@ setInterval(() => {
   }
 }, 1000);
 
-const coded = new Set(["wants to", "argv", "who", "what", "clause", "policy", "id", "in"]);
+const coded = new Set(["wants to", "below", "image", "came by", "argv", "who", "what", "clause", "policy", "id", "in"]);
 const fieldList = (fields) =>
-  el("dl", {}, ...fields.flatMap((f) => [el("dt", {}, f.key), el("dd", { class: coded.has(f.key) ? "code" : "" }, f.text)]));
+  el("dl", {}, ...fields.flatMap((f) => [el("dt", {}, f.key), el("dd", { class: f.key === "warning" ? "bad" : coded.has(f.key) ? "code" : "" }, f.text)]));
 
 // Requests.
 const requestHead = (r) =>
@@ -65,6 +65,7 @@ const requestHead = (r) =>
     el("span", { class: "right" }, r.open ? ticking(r.opened, "asked") : `${r.state} · asked ${day(r.opened)}`));
 
 const waiting = (r) =>
+  r.deciding ? el("p", { class: "refused" }, "The approvers are asked; an answer given here comes before theirs.") :
   r.held ? el("p", { class: "held" }, "The process is stopped for the answer: ", ticking(r.until, "left"))
     : el("p", { class: "refused" }, "It was refused, and succeeds when it is tried again after an approval.");
 
@@ -77,8 +78,8 @@ const requestCard = (r) => {
     el("button", { type: "button", class: kind, "data-what": what, onclick: () => openSheet(r.id, what) }, text, el("kbd", { "aria-hidden": "true" }, key));
   if (r.open) {
     card.append(el("p", { class: "actions" }, button("once", "primary", "Approve once", "a"), button("ten-minutes", "", "Approve 10 minutes", "A"), button("deny", "danger", "Deny", "d")));
-  } else if (r.state === "granted") {
-    card.append(el("p", { class: "actions" }, button("deny", "danger", "Take back", "d")));
+  } else if (r.holds) {
+    card.append(el("p", { class: "actions" }, button("revoke", "", "Take the answer back", "r"), r.state === "granted" ? button("deny", "danger", "Deny from now on", "d") : ""));
   }
   return card;
 };
@@ -229,12 +230,13 @@ const showScopes = () => {
 
 // The sheet shows one request, as it was when it was opened, and sends one answer.
 let sheet = null;
-const titles = { once: (id) => `Approve ${id} once?`, "ten-minutes": (id) => `Approve ${id} for 10 minutes?`, deny: (id) => `Deny ${id} for the container’s life?` };
-const verbs = { once: "Approve", "ten-minutes": "Approve", deny: "Deny" };
+const titles = { once: (id) => `Approve ${id} once?`, "ten-minutes": (id) => `Approve ${id} for 10 minutes?`, deny: (id) => `Deny ${id} for the container’s life?`,
+  revoke: (id) => `Take the answer to ${id} back?` };
+const verbs = { once: "Approve", "ten-minutes": "Approve", deny: "Deny", revoke: "Take back" };
 
 const openSheet = (id, what) => {
   const r = state.requests.find((r) => r.id === id);
-  if (!r || $("sheet").open) return;
+  if (!r || $("sheet").open || (what === "revoke" && !r.holds)) return;
   if (state.problem) return void ($("announce").textContent = "Nothing can be answered while the engine is away.");
   sheet = { request: r, what, since: Date.now(), back: document.activeElement };
   $("sheet-title").textContent = titles[what](id);
@@ -346,7 +348,7 @@ addEventListener("keydown", (event) => {
     }
     return;
   }
-  const answers = { a: "once", A: "ten-minutes", d: "deny" };
+  const answers = { a: "once", A: "ten-minutes", d: "deny", r: "revoke" };
   if (/^[1-4]$/.test(event.key)) go(pages[event.key - 1]);
   else if (event.key === "j" || event.key === "ArrowDown") move(1);
   else if (event.key === "k" || event.key === "ArrowUp") move(-1);
