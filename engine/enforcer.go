@@ -27,6 +27,8 @@ type enforcer interface {
 	Forget(kernel.Slot) error
 	// Swap puts a live scope under an image that has more than the present one.
 	Swap(kernel.Slot, *dfa.Image) error
+	// Gates are the open ones, as bits.
+	Gates(kernel.Slot) (uint64, error)
 	// Confine gives a process of the scope labels that nothing takes away.
 	Confine(slot kernel.Slot, pid int, labels uint64) error
 	Remove(kernel.Slot) error

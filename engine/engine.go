@@ -56,6 +56,8 @@ type Config struct {
 	Approvers approvers
 	// Notifications tell people of requests and denials; nil tells nobody.
 	Notifications notifier
+	// Decide answers what a policy says to an operation; nil: nobody can ask.
+	Decide func(*ir.Program, Question) (Verdict, error)
 	// NoNarrowing refuses rules that containers add to their policies.
 	NoNarrowing bool
 	// Log gets one line per scope start, stop and degradation.
@@ -92,6 +94,7 @@ type Engine struct {
 
 	consulting consulting
 	narrowing  sync.Mutex // of rules that are added, which are compiled one after the other
+	checking   sync.Mutex // of what is asked of the policy
 
 	states  *state.Store
 	boot    string          // names the host's boot

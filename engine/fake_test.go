@@ -128,6 +128,15 @@ func (k *fakeKernel) Swap(slot kernel.Slot, image *dfa.Image) error {
 	return nil
 }
 
+func (k *fakeKernel) Gates(slot kernel.Slot) (open uint64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, gate := range k.states[slot].Fresh {
+		open |= 1 << gate
+	}
+	return open, nil
+}
+
 func (k *fakeKernel) Confine(slot kernel.Slot, pid int, labels uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -82,26 +82,45 @@ func (e *Engine) narrow(ctx context.Context, s *scope, peer feedback.Process, re
 // addedFor finds the process for which rules are added.
 func (e *Engine) addedFor(slot kernel.Slot, peer feedback.Process, req feedback.NarrowRequest) (addition, error) {
 	by := addition{Process: req.For == feedback.ForProcess, PID: peer.PID, Time: e.config.now()}
-	wanted := kernel.ProcessID(peer.ID)
-	if req.Depth > 0 {
-		wanted = kernel.ProcessID(peer.Ancestors[req.Depth-1])
-	}
-	for range req.Depth {
-		parent, err := e.config.host.Parent(by.PID)
+	if by.Process {
+		process, err := e.ancestor(slot, peer, req.Depth)
 		if err != nil {
-			return by, turnedDown(http.StatusConflict, "the process that the rules are for has ended")
+			return by, err
 		}
-		by.PID = parent
-	}
-	process, found, err := e.config.Kernel.Process(by.PID)
-	if err != nil {
-		return by, err
-	}
-	if by.Process && (!found || process.ID != wanted || process.Slot != slot || process.Setup) {
-		return by, turnedDown(http.StatusConflict, "the process that the rules are for has ended, or is no process of this container")
+		by.PID = process.PID
 	}
 	by.Comm = commOf(by.PID)
 	return by, nil
+}
+
+// living is a process and its pid on the host.
+type living struct {
+	kernel.Process
+	PID int
+}
+
+// ancestor finds the process that is so many above one, or that one.
+func (e *Engine) ancestor(slot kernel.Slot, peer feedback.Process, depth int) (living, error) {
+	gone := turnedDown(http.StatusConflict, "the process that is meant has ended, or is no process of this container")
+	pid, wanted := peer.PID, kernel.ProcessID(peer.ID)
+	if depth > 0 {
+		wanted = kernel.ProcessID(peer.Ancestors[depth-1])
+	}
+	for range depth {
+		parent, err := e.config.host.Parent(pid)
+		if err != nil {
+			return living{}, gone
+		}
+		pid = parent
+	}
+	process, found, err := e.config.Kernel.Process(pid)
+	if err != nil {
+		return living{}, err
+	}
+	if !found || process.ID != wanted || process.Slot != slot || process.Setup {
+		return living{}, gone
+	}
+	return living{process, pid}, nil
 }
 
 // known gives rules that were added before to one process more.

@@ -65,6 +65,12 @@ func (c *Client) Narrow(ctx context.Context, request NarrowRequest) (Narrowed, e
 	return answer, c.do(ctx, http.MethodPost, "/v1/policy/rules", request, &answer)
 }
 
+// Check asks whether something would be allowed.
+func (c *Client) Check(ctx context.Context, request CheckRequest) (Checked, error) {
+	var answer Checked
+	return answer, c.do(ctx, http.MethodPost, "/v1/check", request, &answer)
+}
+
 func (c *Client) do(ctx context.Context, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {

@@ -187,6 +187,8 @@ type Scope interface {
 	// Narrow puts rules into force beside the policy, and returns when they hold. It may
 	// take seconds. An error that is a Refusal is told to who asked.
 	Narrow(ctx context.Context, peer Process, request NarrowRequest) (Narrowed, error)
+	// Check tells whether something would be allowed. Its errors are as Narrow's.
+	Check(ctx context.Context, peer Process, request CheckRequest) (Checked, error)
 }
 
 // Cursors keeps, per consumer, up to which Sequence items were acknowledged.

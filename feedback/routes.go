@@ -23,6 +23,7 @@ func (s *Server) routes() http.Handler {
 		"/v1/status":       {http.MethodGet, s.serveStatus},
 		"/v1/policy":       {http.MethodGet, s.servePolicy},
 		"/v1/policy/rules": {http.MethodPost, s.serveNarrow},
+		"/v1/check":        {http.MethodPost, s.serveCheck},
 		"/v1/acks":         {http.MethodPost, s.serveAcks},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +37,7 @@ func (s *Server) routes() http.Handler {
 			w.Header().Set("Retry-After", "1")
 			s.fail(w, http.StatusTooManyRequests, "there are too many requests on this socket; try again in a second")
 		case !known:
-			s.fail(w, http.StatusNotFound, "there is no such path; there are GET /v1/feedback, /v1/status and /v1/policy, and POST /v1/acks and /v1/policy/rules")
+			s.fail(w, http.StatusNotFound, "there is no such path; there are GET /v1/feedback, /v1/status and /v1/policy, and POST /v1/acks, /v1/check and /v1/policy/rules")
 		case r.Method != to.method:
 			w.Header().Set("Allow", to.method)
 			s.fail(w, http.StatusMethodNotAllowed, "this path takes "+to.method+" only")

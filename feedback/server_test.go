@@ -47,6 +47,13 @@ func (f *fakeScope) Narrow(_ context.Context, peer Process, request NarrowReques
 	return f.narrow(peer, request)
 }
 
+func (f *fakeScope) Check(_ context.Context, _ Process, request CheckRequest) (Checked, error) {
+	if request.Object == "" {
+		return Checked{}, &Refusal{Status: http.StatusBadRequest, Sentence: "no object"}
+	}
+	return NewChecked(request, Item{Effect: Block, Operation: request.Operation, Object: request.Object, Rule: "r", Because: "No."}), nil
+}
+
 func newFakeScope() *fakeScope {
 	return &fakeScope{Log: NewLog(LogSize, 0), peer: Process{ID: 30, Ancestors: []uint64{20, 10}}}
 }

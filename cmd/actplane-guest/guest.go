@@ -33,6 +33,9 @@ const usage = `usage: actplane-guest COMMAND
   feedback [--all] [--json] [--follow]  what the policy did to this process tree, newest last
   status [--json]                       whether the policy is enforced; exit code 0 if it is
   policy [--json]                       the policy's documents
+  check [--json] OPERATION OBJECT [ARG...]
+                                        whether it would be allowed, and why not; exit code
+                                        0 if it would
   narrow [--read-only] [--no-network] [RULE...] [--json] -- COMMAND...
                                         run a command under more rules, which refuse more
                                         and never less; it is under them when it begins
@@ -45,7 +48,7 @@ const usage = `usage: actplane-guest COMMAND
         [--print|--remove]              show the files instead, or take the hooks out again
         [--root FOLDER]                 of an image that lies there
 
-Exit codes: 0 ok, 1 not enforcing, or rules with errors, 2 usage, 3 no answer, or files that
+Exit codes: 0 ok, 1 not enforcing, not allowed, or rules with errors, 2 usage, 3 no answer, or files that
 cannot be set up; of narrow the command's own, 126 if it cannot be started, 127 if it is not
 found.
 A hook always exits with 0.
@@ -79,6 +82,8 @@ func (g guest) run(args []string) int {
 		return g.policy(args[1:])
 	case "narrow":
 		return g.narrow(args[1:])
+	case "check":
+		return g.check(args[1:])
 	case "mcp":
 		return g.mcp(args[1:])
 	case "hook":

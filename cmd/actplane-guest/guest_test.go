@@ -23,6 +23,14 @@ type scope struct {
 	narrow func(feedback.NarrowRequest) (feedback.Narrowed, error)
 }
 
+func (s *scope) Check(_ context.Context, _ feedback.Process, request feedback.CheckRequest) (feedback.Checked, error) {
+	item := feedback.Item{Effect: feedback.Allow, Operation: request.Operation, Object: request.Object, Args: append([]string{"x"}, request.Args...)}
+	if request.Operation == "write" {
+		item.Effect, item.Rule, item.Because = feedback.Block, "no-write", "Not here."
+	}
+	return feedback.NewChecked(request, item), nil
+}
+
 func (s *scope) Narrow(_ context.Context, _ feedback.Process, request feedback.NarrowRequest) (feedback.Narrowed, error) {
 	return s.narrow(request)
 }

@@ -110,7 +110,7 @@ func serve(o options) error {
 	settings := engine.Config{
 		Directory: o.runDir, GuestBinary: guestBinary(), Version: version.String(), Lock: lock,
 		StateDirectory: o.stateDir, Retention: config.Retention,
-		Kernel: enforcer, Compile: policy.CompileProgram, NoNarrowing: config.Narrowing == "refuse", Log: log,
+		Kernel: enforcer, Compile: policy.CompileProgram, Decide: decide, NoNarrowing: config.Narrowing == "refuse", Log: log,
 		Ready: func() {
 			log.WithFields(logrus.Fields{"tier": enforcer.Tier(), "version": version.String()}).Info("engine ready")
 			notifyReady()

@@ -396,9 +396,13 @@ func (k *Kernel) Process(pid int) (Process, bool, error) {
 		Slot:   Slot{Index: state.Scope, Generation: state.Generation},
 		Setup:  state.Flags&processSetup != 0,
 		Deep:   state.Flags&processDeep != 0,
-		Labels: state.Labels,
+		Labels: state.Labels, Lineage: state.Lineage, Cleared: state.Cleared,
 	}
 	process.Ancestors = ancestors(state.Ancestors[:])
+	var confined bpf.EnforcerConfined // which it takes when it does something
+	if err := k.maps["confined_by_id"].Lookup(state.Id, &confined); err == nil {
+		process.Labels |= confined.Labels
+	}
 	return process, true, nil
 }
 

@@ -103,6 +103,20 @@ func (k *Kernel) State(slot Slot) (State, error) {
 	return state, err
 }
 
+// Gates returns which gates of a scope are open, as bits.
+func (k *Kernel) Gates(slot Slot) (open uint64, err error) {
+	scope, err := k.scopeState(slot)
+	if err != nil {
+		return 0, err
+	}
+	for gate := range scope.Armed {
+		if scope.Armed[gate] > scope.Stale[gate] && scope.Held[gate] == 0 {
+			open |= 1 << gate
+		}
+	}
+	return open, nil
+}
+
 // scopeState reads a slot; it is an error when the scope is gone.
 func (k *Kernel) scopeState(slot Slot) (bpf.EnforcerScope, error) {
 	var scope bpf.EnforcerScope

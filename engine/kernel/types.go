@@ -69,6 +69,8 @@ type Process struct {
 	// Ancestors, nearest first.
 	Ancestors []ProcessID
 	Labels    uint64
+	Lineage   uint64 // bits of what it and its ancestors have run
+	Cleared   uint64 // labels that its program has cleared, and does not regain
 }
 
 // Record is one decoded record of the ring buffer.

@@ -28,6 +28,9 @@ type scope struct{ *feedback.Log }
 func (scope) Status() feedback.Status           { return feedback.Status{} }
 func (scope) Policy() []feedback.PolicyDocument { return nil }
 func (scope) Peer(int) (feedback.Process, bool) { return feedback.Process{}, true }
+func (scope) Check(context.Context, feedback.Process, feedback.CheckRequest) (feedback.Checked, error) {
+	return feedback.Checked{}, errors.New("no engine")
+}
 func (scope) Narrow(context.Context, feedback.Process, feedback.NarrowRequest) (feedback.Narrowed, error) {
 	return feedback.Narrowed{}, errors.New("no engine")
 }

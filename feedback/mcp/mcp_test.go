@@ -31,6 +31,14 @@ func (s *scope) Policy() []feedback.PolicyDocument {
 func (s *scope) Peer(int) (feedback.Process, bool) {
 	return feedback.Process{ID: 3, Ancestors: []uint64{2, 1}}, true
 }
+func (s *scope) Check(_ context.Context, _ feedback.Process, request feedback.CheckRequest) (feedback.Checked, error) {
+	item := feedback.Item{Effect: feedback.Allow, Operation: request.Operation, Object: request.Object, Args: append([]string{"x"}, request.Args...)}
+	if request.Operation == "write" {
+		item.Effect, item.Rule, item.Because = feedback.Block, "no-write", "Not here."
+	}
+	return feedback.NewChecked(request, item), nil
+}
+
 func (s *scope) Narrow(_ context.Context, _ feedback.Process, request feedback.NarrowRequest) (feedback.Narrowed, error) {
 	return s.narrow(request)
 }
@@ -129,6 +137,9 @@ func TestTools(t *testing.T) {
 		{"narrow_policy", map[string]any{"policy": "x", "for": "container"}, false, "whole container", 2},
 		{"narrow_policy", map[string]any{"policy": "wrong"}, true, "not added\n3:4: error[P203]: m\\x1b", 0},
 		{"narrow_policy", map[string]any{"policy": "x", "for": "everybody"}, true, "agent or container", 0},
+		{"check", map[string]any{"operation": "write", "object": "/nonexistent/a\x1b"}, false, `write "/nonexistent/a\x1b" would be blocked, by rule "no-write": Not here.`, 1},
+		{"check", map[string]any{"operation": "read", "object": "/nonexistent"}, false, "would be allowed", 1},
+		{"check", map[string]any{"object": "/x"}, true, "operation", 0},
 		{"approve", map[string]any{}, true, "unknown tool", 0},
 	} {
 		text, failed := call(t, session, test.tool, test.in)
@@ -143,7 +154,7 @@ func TestTools(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 	tools, err := session.ListTools(t.Context(), nil)
-	if err != nil || len(tools.Tools) != 3 {
+	if err != nil || len(tools.Tools) != 4 {
 		t.Fatalf("%v, %v", tools, err)
 	}
 	for _, tool := range tools.Tools {

@@ -23,6 +23,11 @@ func (s *Server) addTools(server *sdk.Server) {
 			"and what would change the answer. A bare EPERM or \"Operation not permitted\" is explained here.",
 	}, s.explainDenial)
 	sdk.AddTool(server, &sdk.Tool{
+		Name: "check", Title: "Would this be allowed?", Annotations: reads,
+		Description: "Tells whether the policy would allow an operation to this agent now, and by which rule it would be refused, without doing it. " +
+			"The operation itself is decided on afresh.",
+	}, s.check)
+	sdk.AddTool(server, &sdk.Tool{
 		Name: "request_approval", Title: "What became of a request for approval?", Annotations: reads,
 		Description: "An operation that needs a person's approval opens a request by itself when it is tried; its refusal names the request. This tells what became of it, " +
 			"and can wait for the answer. Only a person, or a program of the host's, answers. Once it is approved, the very same operation succeeds.",
@@ -67,6 +72,25 @@ func (s *Server) explainDenial(ctx context.Context, _ *sdk.CallToolRequest, in E
 	}
 	all := told(items, missed)
 	return says(all.text()), all, nil
+}
+
+// CheckInput is what check takes.
+type CheckInput struct {
+	Operation string   `json:"operation" jsonschema:"exec, open, read, write, append, unlink, connect, bind, send or recv"`
+	Object    string   `json:"object" jsonschema:"a program or path, or ADDRESS:PORT, or unix:PATH"`
+	Args      []string `json:"args,omitempty" jsonschema:"of exec: the arguments, without the program's own name"`
+}
+
+func (s *Server) check(ctx context.Context, _ *sdk.CallToolRequest, in CheckInput) (*sdk.CallToolResult, any, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestFor)
+	defer cancel()
+	answer, err := s.client.Check(ctx, feedback.CheckRequest{
+		Operation: in.Operation, Object: feedback.ResolveObject(in.Operation, in.Object), Args: in.Args, Depth: max(0, s.depth),
+	})
+	if err != nil {
+		return failed(err), nil, nil
+	}
+	return says(answer.Message + "\n" + answer.Unseen), answer, nil
 }
 
 // RequestInput is what request_approval takes.
