@@ -170,6 +170,7 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Labels: item.Labels, Lost: item.Lost,
 		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
 		Unrecorded: item.Unrecorded, Also: item.Also, AlsoCut: item.AlsoCut, Chain: chain(item.Origins),
+		Reason: item.Reason, Warnings: item.Warnings,
 	}
 }
 

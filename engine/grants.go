@@ -161,22 +161,6 @@ func (e *Engine) keepAnswers() {
 	}
 }
 
-// mayEnd tells whether there can be something to do about answers: the kernel's table of
-// all containers is not looked through for nothing.
-func (t *requests) mayEnd() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.settled
-}
-
-// settle notes that no answer ends by itself until the table changes, but for KEPT ones
-// that are over and still in the kernel.
-func (t *requests) settle(kept bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.settled = !kept && t.last(func(r *request) bool { return r.Answer != nil && r.Answer.Over == "" && !r.Answer.Lifetime }) == nil
-}
-
 func (e *Engine) keepAnswersOf(s *scope, now time.Time) {
 	defer e.ids.lock(s.id)()
 	slot := s.now().Slot

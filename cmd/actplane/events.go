@@ -167,6 +167,9 @@ type eventLine struct {
 	Outcome string            `json:"outcome,omitempty"` // of what asks
 	Request string            `json:"request,omitempty"`
 	By      string            `json:"by,omitempty"` // who answered it
+	// Reason is what that one said, and Warnings what approvers did.
+	Reason   string   `json:"reason,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	// Unrecorded: it stands for so many operations, of whose objects nothing is known.
 	Unrecorded uint64 `json:"unrecorded"`
 }
@@ -184,7 +187,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Args: append([]string{}, e.Args...), ArgsCut: e.ArgsCut,
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
-			Outcome: e.Outcome, Request: e.Request, By: e.By,
+			Outcome: e.Outcome, Request: e.Request, By: e.By, Reason: e.Reason, Warnings: e.Warnings,
 			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut, Chain: console.Chain(e),
 		}, "")
 	}
@@ -216,6 +219,12 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 		fmt.Fprintf(&out, "; request %s", clean(e.Request))
 		if e.By != "" {
 			fmt.Fprintf(&out, ", answered by %s", clean(e.By))
+		}
+		if e.Reason != "" {
+			fmt.Fprintf(&out, " (%s)", clean(e.Reason))
+		}
+		for _, warning := range e.Warnings {
+			fmt.Fprintf(&out, ", warning of %s", clean(warning))
 		}
 	}
 	if e.Rule != "" {

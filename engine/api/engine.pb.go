@@ -1279,7 +1279,10 @@ type Event struct {
 	Also    []string `protobuf:"bytes,22,rep,name=also,proto3" json:"also,omitempty"`
 	AlsoCut bool     `protobuf:"varint,23,opt,name=also_cut,json=alsoCut,proto3" json:"also_cut,omitempty"`
 	// Of each of the labels, how the process came by it.
-	Chain         []*Origin `protobuf:"bytes,24,rep,name=chain,proto3" json:"chain,omitempty"`
+	Chain []*Origin `protobuf:"bytes,24,rep,name=chain,proto3" json:"chain,omitempty"`
+	// Of an ask: what who answered gave as the reason, and what approvers warned of.
+	Reason        string   `protobuf:"bytes,25,opt,name=reason,proto3" json:"reason,omitempty"`
+	Warnings      []string `protobuf:"bytes,26,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1478,6 +1481,20 @@ func (x *Event) GetAlsoCut() bool {
 func (x *Event) GetChain() []*Origin {
 	if x != nil {
 		return x.Chain
+	}
+	return nil
+}
+
+func (x *Event) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Event) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -2960,7 +2977,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xf7\x04\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xab\x05\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -2991,7 +3008,9 @@ const file_engine_proto_rawDesc = "" +
 	"unrecorded\x12\x12\n" +
 	"\x04also\x18\x16 \x03(\tR\x04also\x12\x19\n" +
 	"\balso_cut\x18\x17 \x01(\bR\aalsoCut\x124\n" +
-	"\x05chain\x18\x18 \x03(\v2\x1e.dev.actplane.engine.v1.OriginR\x05chain\"\x86\x01\n" +
+	"\x05chain\x18\x18 \x03(\v2\x1e.dev.actplane.engine.v1.OriginR\x05chain\x12\x16\n" +
+	"\x06reason\x18\x19 \x01(\tR\x06reason\x12\x1a\n" +
+	"\bwarnings\x18\x1a \x03(\tR\bwarnings\"\x86\x01\n" +
 	"\x06Origin\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x122\n" +
 	"\x05steps\x18\x02 \x03(\v2\x1c.dev.actplane.engine.v1.StepR\x05steps\x12\x1e\n" +
