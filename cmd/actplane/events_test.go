@@ -33,7 +33,7 @@ func TestDescribeAnswer(t *testing.T) {
 		Scope: "c", Effect: "ask", Operation: "read", Object: "/x", Outcome: "denied", Request: "k3m9p", By: "approver rules", Rule: "r", ClausePos: "p.yaml:1:1",
 		Reason: "No\x1b[2J.", Warnings: []string{"approver night: it is\nlate"}, Comm: "sh", Pid: 7,
 	}
-	want := `denied: read /x by sh[7]; request k3m9p, answered by approver rules (No\x1b[2J.), warning of approver night: it is\x0alate; rule r (p.yaml:1:1)`
+	want := `denied:  read /x by sh[7]; request k3m9p, answered by approver rules (No\x1b[2J.), warning of approver night: it is\x0alate; rule r (p.yaml:1:1)`
 	if got := describeEvent(event, time.UTC); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
