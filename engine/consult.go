@@ -48,6 +48,17 @@ func (e *Engine) consult(s *scope, r *request) consulted {
 	return toConsult
 }
 
+// consultAnew finds out who is asked about the requests of an earlier daemon, whose
+// configuration may have been another.
+func (e *Engine) consultAnew(s *scope) {
+	for _, r := range s.requests.all { // nobody else has the table yet
+		if r.State == requestOpen && r.Consulted.busy() {
+			r.Consulted = e.consult(s, r)
+			e.tellRequest(s, *r)
+		}
+	}
+}
+
 // noteTold lets the approvers be asked about a request whose event is out: its answer's
 // comes behind.
 func (e *Engine) noteTold(s *scope, id string) {

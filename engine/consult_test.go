@@ -215,3 +215,18 @@ func TestApproversAreBounded(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+// Where the next daemon has no approvers, what they were asked about is for people.
+func TestApproversAreGone(t *testing.T) {
+	fake, f := always(approver.Verdict{Decision: approver.Grant, By: "rules", For: time.Hour}), &fakeNotifier{}
+	fake.release = make(chan struct{})
+	b := approversBench(t, fake)
+	b.ask(kernel.Opened, kernel.AskKey{1}, 200)
+	fake.wait(t, 1)
+	b.approvers, b.notifier = nil, f
+	b.restart()
+	if r := b.requests(1)[0]; r.Deciding || r.State != "open" {
+		t.Errorf("request %v", r)
+	}
+	f.wait(t, "request.opened")
+}

@@ -72,6 +72,7 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		e.mu.Unlock()
 		return
 	}
+	e.consultAnew(s)
 	r := s.now()
 	if r.State == attaching && r.Slot == nil {
 		s.orphaned = true
