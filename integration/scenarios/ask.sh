@@ -165,6 +165,7 @@ check_that "another asks" eventually 240 late_asks
 kill -9 "$(pgrep -x actplaned)"
 sleep 21
 check "without the daemon they stay stopped" "T T" "$(state "$pid") $(state "$late")"
+docker exec ask cat /share/ask/meanwhile > "$work/denied" 2>&1 &
 actplane ps > /dev/null
 back=$(date +%s%3N)
 goes_on() { ! is_stopped "$late"; }
@@ -173,7 +174,6 @@ echo "# $(($(date +%s%3N) - back)) ms after the daemon was back"
 wait "$running_late"
 check_match "and refused" 'not permitted' "$(cat "$work/late")"
 check "who waits on is stopped" T "$(state "$pid")"
-docker exec ask cat /share/ask/meanwhile > "$work/denied" 2>&1 &
 check "the next daemon knows the request" "$id" "$(request id)"
 actplane approve "$id" > /dev/null
 wait "$running"
