@@ -627,6 +627,7 @@ struct record {
 	__u16 matching[MAX_MATCHES]; /* the first of them, as they were found */
 	__u32 image;		     /* whose numbers these are */
 	__u32 pad2;
+	struct file_id errors; /* the pipe or terminal that is its standard error, or 0 */
 };
 
 /*
@@ -683,7 +684,7 @@ _Static_assert(sizeof(struct row) == 320, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 336, "record");
+_Static_assert(sizeof(struct record) == 352, "record");
 _Static_assert(sizeof(struct origin) == 504, "origin");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");

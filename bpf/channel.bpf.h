@@ -461,18 +461,6 @@ static __always_inline void use_end(struct act *act, struct file *file, u32 mask
 	through_channel(act, id.ino, id_where(&id), mask);
 }
 
-/* open_file returns the file of a descriptor of the current task, or NULL. */
-static __always_inline struct file *open_file(u32 fd)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **slots = BPF_CORE_READ(table, fd), *file = NULL;
-
-	if (fd < BPF_CORE_READ(table, max_fds))
-		bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
-	return file;
-}
-
 #define X86_SENDFILE 40
 #define X86_COMPAT_SENDFILE 187
 #define X86_COMPAT_SENDFILE64 239

@@ -181,6 +181,7 @@ type CheckerOutput struct {
 		Matching   [16]uint16
 		Image      uint32
 		Pad2       uint32
+		Errors     CheckerFileId
 	}
 	Data [6144]int8
 }

@@ -5,6 +5,8 @@
 
 #include "decide.bpf.h"
 
+#define STDERR 2
+
 /* put_object copies a path to where the record's text is; any other object is
  * there already. It returns the object's size. */
 static __always_inline u32 put_object(struct act *act, struct output *output)
@@ -90,6 +92,21 @@ static __always_inline void fill_origin(struct record *record, struct act *act)
 								     : none;
 }
 
+/* fill_errors notes the pipe or terminal that the process writes standard error to: until
+ * the daemon has the record it can have ended, or have opened something else there. */
+static __always_inline void fill_errors(struct record *record)
+{
+	struct file *file = open_file(STDERR);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct file_id none = {};
+
+	record->errors = none;
+	if (!(BPF_CORE_READ(file, f_mode) & FMODE_WRITE))
+		return;
+	if (inode_type(inode) == S_IFIFO || is_terminal(inode))
+		record->errors = file_id(inode);
+}
+
 /* count_lost counts a record that did not fit, by what decided. */
 static __always_inline void count_lost(struct act *act, struct scope *scope)
 {
@@ -149,6 +166,7 @@ __noinline int emit(struct act *act, u32 kind)
 	record->args_size = 0;
 	fill_process(record);
 	fill_origin(record, act);
+	fill_errors(record);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	record->object_size = put_object(act, output);
 	if (act->op == OP_EXEC && !act->mapped)

@@ -337,6 +337,7 @@ type EnforcerRecord struct {
 	Matching   [16]uint16
 	Image      uint32
 	Pad2       uint32
+	Errors     EnforcerFileId
 }
 
 type EnforcerRequest struct {

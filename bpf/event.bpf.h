@@ -8,7 +8,6 @@
 #include "share.bpf.h"
 
 /* Of struct file. */
-#define FMODE_WRITE 0x2
 #define O_APPEND 02000
 
 /* Of file_permission. */

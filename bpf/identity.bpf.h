@@ -17,6 +17,9 @@
 #define TTYAUX_MAJOR 5
 #define PTS_MAJOR 136 /* and 7 more */
 
+/* Of struct file. */
+#define FMODE_WRITE 0x2
+
 /* Set by overlayfs on the second open, of the file in the layer below, which is
  * no act of the program's; user space cannot set it. */
 #define FMODE_NOACCOUNT 0x20000000
@@ -302,6 +305,18 @@ __noinline u64 mount_of(u64 of, u32 skip)
 	}
 	bpf_loop(MAX_MOUNTS, mount_step, &search, 0);
 	return (u64)search.found;
+}
+
+/* open_file returns the file of a descriptor of the current task, or NULL. */
+static __always_inline struct file *open_file(u32 fd)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **slots = BPF_CORE_READ(table, fd), *file = NULL;
+
+	if (fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
+	return file;
 }
 
 #endif

@@ -55,6 +55,8 @@ type enforcer interface {
 
 // host is what the engine asks about the machine's processes and cgroups.
 type host interface {
+	// Proc is where proc is mounted.
+	Proc() string
 	// Cgroup is the absolute directory of the process's cgroup v2. It fails
 	// for a process in the root cgroup.
 	Cgroup(pid int) (string, error)

@@ -59,6 +59,7 @@ func (e *Engine) record(rec kernel.Record) {
 	if rec.Asked != kernel.NotAsked {
 		e.noteAsk(s, rec, &made)
 	}
+	e.note(s, rec, made)
 	item, err := s.events.add(made, lost)
 	if err != nil {
 		e.log.WithFields(s.fields()).WithError(err).Warn("event will not survive a restart")

@@ -25,7 +25,8 @@ type realHost struct {
 	proc string // proc.Directory when empty
 }
 
-func (h realHost) procDir() string {
+// Proc implements host.
+func (h realHost) Proc() string {
 	if h.proc == "" {
 		return proc.Directory
 	}
@@ -34,7 +35,7 @@ func (h realHost) procDir() string {
 
 // Cgroup implements host.
 func (h realHost) Cgroup(pid int) (string, error) {
-	mounts, err := cgroup.Find(h.procDir())
+	mounts, err := cgroup.Find(h.Proc())
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +44,7 @@ func (h realHost) Cgroup(pid int) (string, error) {
 
 // Mount implements host.
 func (h realHost) Mount() (string, error) {
-	mounts, err := cgroup.Find(h.procDir())
+	mounts, err := cgroup.Find(h.Proc())
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +53,7 @@ func (h realHost) Mount() (string, error) {
 
 // StartTime implements host.
 func (h realHost) StartTime(pid int) (uint64, error) {
-	stat, err := proc.ReadStat(h.procDir(), pid)
+	stat, err := proc.ReadStat(h.Proc(), pid)
 	if err != nil {
 		return 0, err
 	}
@@ -64,7 +65,7 @@ func (h realHost) StartTime(pid int) (uint64, error) {
 
 // Mounts implements host.
 func (h realHost) Mounts(pid int) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "mountinfo"))
+	text, err := os.ReadFile(filepath.Join(h.Proc(), strconv.Itoa(pid), "mountinfo"))
 	if err != nil {
 		return nil, fmt.Errorf("read mounts: %w", err)
 	}
@@ -73,14 +74,14 @@ func (h realHost) Mounts(pid int) ([]byte, error) {
 
 // Parent implements host.
 func (h realHost) Parent(pid int) (int, error) {
-	stat, err := proc.ReadStat(h.procDir(), pid)
+	stat, err := proc.ReadStat(h.Proc(), pid)
 	return stat.Parent, err
 }
 
 // WorkingDirectory implements host. The kernel shows it below the root of its mounts,
 // which for a container is its root. Path and file are of one moment.
 func (h realHost) WorkingDirectory(pid int) (string, kernel.FileID, error) {
-	fd, err := unix.Open(filepath.Join(h.procDir(), strconv.Itoa(pid), "cwd"), unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(h.Proc(), strconv.Itoa(pid), "cwd"), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", kernel.FileID{}, fmt.Errorf("find a working directory: %w", err)
 	}
@@ -98,7 +99,7 @@ func (h realHost) WorkingDirectory(pid int) (string, kernel.FileID, error) {
 
 // Login implements host.
 func (h realHost) Login(pid int) (uint32, bool) {
-	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "loginuid"))
+	text, err := os.ReadFile(filepath.Join(h.Proc(), strconv.Itoa(pid), "loginuid"))
 	if err != nil {
 		return 0, false
 	}
@@ -108,7 +109,7 @@ func (h realHost) Login(pid int) (uint32, bool) {
 
 // Comm implements host.
 func (h realHost) Comm(pid int) (string, error) {
-	text, err := os.ReadFile(filepath.Join(h.procDir(), strconv.Itoa(pid), "comm"))
+	text, err := os.ReadFile(filepath.Join(h.Proc(), strconv.Itoa(pid), "comm"))
 	if err != nil {
 		return "", fmt.Errorf("read a process's name: %w", err)
 	}
@@ -117,7 +118,7 @@ func (h realHost) Comm(pid int) (string, error) {
 
 // Stopped implements host.
 func (h realHost) Stopped(pid int, started uint64) (bool, error) {
-	stat, err := proc.ReadStat(h.procDir(), pid)
+	stat, err := proc.ReadStat(h.Proc(), pid)
 	if err != nil {
 		return false, err
 	}

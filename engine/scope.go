@@ -27,6 +27,7 @@ type scope struct {
 	provenance *provenance
 	told       *cursors // what of events was delivered to whom
 	requests   *requests
+	notes      noteQueue
 	// orphaned: the kernel may hold it in a slot of which there is no note. Set
 	// before others know the scope.
 	orphaned bool

@@ -56,6 +56,8 @@ func (s *actorState) makeStep(op string, args []string) error {
 		flags := map[string]int{"r": unix.O_RDONLY, "w": unix.O_WRONLY | unix.O_CREAT, "rw": unix.O_RDWR | unix.O_CREAT}[args[2]]
 		fd, err := unix.Open(args[1], flags, 0o644)
 		return s.keep(args[0], fd, err)
+	case "errors": // standard error becomes a descriptor
+		return unix.Dup2(s.fds[args[0]], 2)
 	case "memory": // a memfd
 		fd, err := unix.MemfdCreate("m", 0)
 		if err == nil {

@@ -131,6 +131,7 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Sources: raw.Sources,
 		Lineage: raw.Lineage,
 		Started: boot.Add(time.Duration(raw.Started)),
+		Stderr:  fileOf(raw.Errors),
 	}
 	record.Process = Process{
 		ID: ProcessID(raw.Process), Slot: record.Slot, Setup: raw.Flags&processSetup != 0,

@@ -116,6 +116,9 @@ type Record struct {
 	Lineage uint64 // bits of what the process and its ancestors have run
 	Started time.Time
 	File    FileID // of the object, if it is a file that there is
+	// Stderr is the pipe or terminal that was the process's standard error, if it is one
+	// that it could write to.
+	Stderr FileID
 	// Asked is what became of an ask, Ask whom an answer to it is for.
 	Asked Asked
 	Ask   AskKey
