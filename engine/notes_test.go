@@ -142,7 +142,7 @@ func TestNotesToNobody(t *testing.T) {
 	n.denied(pid, 8, file)                       // the pid is another's by now
 	n.denied(pid, 0, file)                       // unknown to the kernel
 	n.denied(pid, 9, otherFile)                  // its standard error is another by now
-	n.denied(pid, 9, kernel.FileID{})              // it had none
+	n.denied(pid, 9, kernel.FileID{})            // it had none
 	n.denied(1_000_000_001, 11, otherFile, 9, 7) // it ended; the ancestor has another file
 	n.denied(pid, 9, file)
 	if got := n.says(r); strings.Count(got, "\n") != 1 {

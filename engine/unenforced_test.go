@@ -32,7 +32,7 @@ func TestUnenforcedProgramsAreRefused(t *testing.T) {
 		"policy: |\n  default ask exec\n":                                                                        false,
 		"policy: |\n  default block recv\n":                                                                      false,
 		"protect: [/x]\n":                                                                                        false,
-		"feedback: {stderr: true}\n":                                                                             true,
+		"feedback: {stderr: true}\npolicy: |\n  rule r:\n    block exec \"x\"\n":                                 false,
 		"policy: |\n  rule r:\n    block exec \"x\"\n":                                                           false,
 	} {
 		p, err := policy.Compile([]policy.Document{{Name: "p", Text: []byte("version: 1\n" + text)}}, policy.Options{Workspace: "/w"})

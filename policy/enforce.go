@@ -36,9 +36,6 @@ func Unenforced(p *ir.Program) diag.List {
 			u.add(s.Pos, s.Text, "host names in endpoint patterns")
 		}
 	}
-	if p.Feedback.Stderr {
-		u.add(p.Feedback.Pos, "", "feedback.stderr")
-	}
 	slices.SortStableFunc(u.list, func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})

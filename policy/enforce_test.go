@@ -23,7 +23,6 @@ func unenforcedTexts() map[string][]string {
 		return "policy: |\n  rule r:\n    " + strings.Join(clauses, "\n    ") + "\n"
 	}
 	return map[string][]string{
-		"feedback.stderr": {"feedback: {stderr: true}\n" + rule(`block exec "x"`)},
 		"host names in endpoint patterns": {
 			rule(`block connect "github.com"`), rule(`block send "*.github.com:443"`), rule(`block connect any unless target not "a.b"`),
 			"policy: |\n  source A = endpoint \"a.b\"\n  rule r:\n    block exec \"x\" if A\n",

@@ -19,10 +19,4 @@ func TestUnenforcedPolicyIsRefused(t *testing.T) {
 			t.Errorf("%s: err = %v", text, err)
 		}
 	}
-	for _, text := range []string{"feedback: {stderr: true}"} {
-		_, err := compile([]document{{name: "p.yaml", text: []byte("version: 1\n" + text + "\n"), layer: inside}}, "/w", nil)
-		if err == nil || !strings.Contains(err.Error(), "P501") {
-			t.Errorf("%s: err = %v", text, err)
-		}
-	}
 }

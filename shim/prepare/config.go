@@ -36,7 +36,7 @@ type Config struct {
 	RequirePolicy bool `yaml:"require_policy"`
 	// Workspace is the root of relative patterns where no annotation says.
 	Workspace string `yaml:"workspace"`
-	// Mode and Feedback are as the annotations.
+	// Mode and Feedback are as the annotations; without Feedback the policy decides.
 	Mode     string `yaml:"mode"`
 	Feedback string `yaml:"feedback"`
 	// Agents is as the annotation, for every container.
@@ -57,7 +57,7 @@ type Config struct {
 
 // LoadConfig reads the host's configuration; without the file it is the default.
 func LoadConfig(file string) (*Config, error) {
-	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Feedback: feedbackSocket, Degraded: "refuse", Narrowing: "allow", Retention: defaultRetention}
+	config := &Config{Runtimes: []string{"runc", "crun"}, RequirePolicy: true, Mode: modeEnforce, Degraded: "refuse", Narrowing: "allow", Retention: defaultRetention}
 	data, err := readHostFile(file, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return config, nil
@@ -122,6 +122,9 @@ func decodeConfig(data []byte, config *Config) error {
 	}
 	if err := approval.CheckAll(config.Approvers, config.Notifications); err != nil {
 		return err
+	}
+	if config.Feedback == "" {
+		return nil
 	}
 	return checkFeedback(config.Feedback)
 }

@@ -173,6 +173,9 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		return nil, err
 	}
 	plan.program = compiled.Program
+	if settings.feedback != "" { // above all documents
+		plan.program.Feedback.Stderr = settings.feedback == feedbackStderr
+	}
 	files := containerFiles{spec: spec}
 	var missed []string
 	plan.agents, missed, err = files.agentFolders(strings.Join(settings.agents, ","))

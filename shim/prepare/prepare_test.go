@@ -417,3 +417,39 @@ func TestUndoLeavesAnother(t *testing.T) {
 		t.Errorf("record %v, error %v", record, err)
 	}
 }
+
+// TestFeedback: who starts the container has the first word on what goes to standard error,
+// then the host's configuration, then the policy.
+func TestFeedback(t *testing.T) {
+	for _, c := range []struct {
+		policy             bool
+		config, annotation string
+		want               bool
+	}{
+		{false, "", "", false},
+		{true, "", "", true},
+		{false, "socket,stderr", "", true},
+		{true, "socket", "", false},
+		{false, "socket", "socket,stderr", true},
+		{true, "socket,stderr", "socket", false},
+	} {
+		spec, files := strings.Replace(minimal, "ADD", "", 1), map[string]string{"src/actplane.yaml": good}
+		if c.policy {
+			files["src/actplane.yaml"] += "feedback: {stderr: true}\n"
+		}
+		if c.config != "" {
+			files["etc/config.yaml"] = "feedback: " + c.config + "\n"
+		}
+		if c.annotation != "" {
+			spec = strings.Replace(minimal, "ADD", `,"annotations":{"dev.actplane.feedback":"`+c.annotation+`"}`, 1)
+		}
+		w := newWorld(t, spec, files)
+		if err := w.prepare(t); err != nil {
+			t.Fatal(err)
+		}
+		var program ir.Program
+		if err := json.Unmarshal(w.engine.Prepared()[0].Program, &program); err != nil || program.Feedback.Stderr != c.want {
+			t.Errorf("%+v: %v, %v", c, program.Feedback.Stderr, err)
+		}
+	}
+}

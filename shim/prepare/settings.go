@@ -36,6 +36,8 @@ const (
 	modeEnforce    = "enforce"
 	modeShadow     = "shadow"
 	feedbackSocket = "socket"
+	feedbackStderr = "socket,stderr"
+	feedbackNone   = "none"
 )
 
 // origin is where a setting comes from.
@@ -57,12 +59,13 @@ type originSettings struct {
 // settings are all settings of a container.
 type settings struct {
 	workspace string
+	feedback  string           // "" leaves it to the policy
 	agents    []string         // lists of agents that get their hooks, of all origins
 	layers    []originSettings // outermost first
 }
 
 func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, error) {
-	all := &settings{workspace: config.Workspace}
+	all := &settings{workspace: config.Workspace, feedback: config.Feedback}
 	if config.Agents != "" {
 		all.agents = append(all.agents, config.Agents)
 	}
@@ -191,7 +194,10 @@ func (s *settings) set(layer *originSettings, key, value string) error {
 		if !trusted {
 			return refuse
 		}
-		return checkFeedback(value)
+		if err := checkFeedback(value); err != nil {
+			return err
+		}
+		s.feedback = value
 	case keyAgents:
 		// An image may ask for it as well: it brings texts, and takes nothing away.
 		s.agents = append(s.agents, value)
@@ -213,12 +219,12 @@ func checkMode(mode string) error {
 
 func checkFeedback(feedback string) error {
 	switch feedback {
-	case feedbackSocket:
+	case feedbackSocket, feedbackStderr:
 		return nil
-	case "socket,stderr", "none":
-		return fmt.Errorf("feedback %s is not supported by this version; use socket", feedback)
+	case feedbackNone:
+		return fmt.Errorf("feedback %s is not supported by this version; use %s or %s", feedback, feedbackSocket, feedbackStderr)
 	}
-	return fmt.Errorf("unknown feedback %q%s", feedback, didYouMean(feedback, []string{feedbackSocket}))
+	return fmt.Errorf("unknown feedback %q%s", feedback, didYouMean(feedback, []string{feedbackSocket, feedbackStderr}))
 }
 
 func didYouMean(word string, candidates []string) string {
