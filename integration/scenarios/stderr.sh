@@ -66,6 +66,17 @@ print(p.communicate()[1], end=\"\")"'
 check "who reads a program's errors has the reason" 1 "$(lines "$read" "$work/out")"
 check "and nobody else" 0 "$(lines ActPlane "$work/err")"
 
+# How often a reader that waits for the end of its command's errors still gets the line is
+# shown, and not checked: it is a race.
+act "$wanted" -- 'python3 -c "
+import subprocess, time
+got = 0
+for i in range(18):
+    got += b\"ActPlane\" in subprocess.run([\"bash\", \"-c\", \"exec git push\"], stderr=subprocess.PIPE).stderr
+    time.sleep(0.3)
+print(got)"'
+echo "of 18 commands that were refused and ended at once, the reader of $(cat "$work/out") had the reason"
+
 act "$wanted" -- 'for i in $(seq 200); do cat /share/secret 2>&1; done | grep -c ActPlane'
 count=$(cat "$work/out")
 check_that "a flood is cut ($count of 200)" test "$count" -ge 20 -a "$count" -lt 190
