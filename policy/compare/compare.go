@@ -202,13 +202,15 @@ func (c *comparison) bringsOtherwise(q *question) bool {
 }
 
 // told tells whether a finding that happens in a roundabout way says no more than one
-// that happens plainly: the same statement is what the other policy has not.
+// that happens plainly: the same statement is what the other policy has not. Of a file
+// whose path is not known all statements are, so that one of the operation is enough.
 func (c *comparison) told(f *finding) bool {
 	if f.question.plain() {
 		return false
 	}
 	return slices.ContainsFunc(c.findings, func(other *finding) bool {
-		return other.question.plain() && other.Direction == f.Direction && decider(*other.stricter()) == decider(*f.stricter())
+		known := f.question.manner == unresolved && other.question.manner != unresolved && slices.Contains(other.Ops, f.question.op)
+		return other.Direction == f.Direction && (known || other.question.plain() && decider(*other.stricter()) == decider(*f.stricter()))
 	})
 }
 
@@ -274,7 +276,6 @@ func kindText(kind dfa.Start) string {
 
 // operation compares what the policies decide about one operation.
 func (c *comparison) operation(op ir.Op) {
-	before := len(c.findings)
 	if op == ir.Exec {
 		c.programs()
 	} else {
@@ -282,7 +283,7 @@ func (c *comparison) operation(op ir.Op) {
 			c.ask(q)
 		}
 	}
-	if op < ir.Connect && len(c.findings) == before {
+	if op < ir.Connect {
 		unknown := place{rows: [2][]uint16{{dfa.UnknownRow}, {dfa.UnknownRow}}}
 		c.ask(&question{op: op, manner: unresolved, place: unknown})
 	}
