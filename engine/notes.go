@@ -42,7 +42,7 @@ type note struct {
 // note has a refusal written to the standard error of its process, if the policy wants
 // that. It does not wait: a program that is refused something ends soon.
 func (e *Engine) note(s *scope, rec kernel.Record, item feedback.Item) {
-	if !s.program.Feedback.Stderr || rec.Stderr == (kernel.FileID{}) || rec.Process.ID == 0 {
+	if !s.rules().Feedback.Stderr || rec.Stderr == (kernel.FileID{}) || rec.Process.ID == 0 {
 		return
 	}
 	line, ok := s.notes.lines.Line(item, e.config.now())
