@@ -67,9 +67,6 @@ func RowFields(row *Row, zone *time.Location) []Field {
 	for _, origin := range Chain(e) {
 		add("by way of", "%s", plain.Text(origin.Label+": "+origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
 	}
-	for _, o := range e.Chain {
-		add("came by", "%s", chainText(o))
-	}
 	if e.Clause != "" {
 		add("clause", "%s (%s)", plain.Text(e.Clause), plain.Text(e.ClausePos))
 	}
@@ -91,7 +88,13 @@ func RowFields(row *Row, zone *time.Location) []Field {
 		if e.By != "" {
 			by = ", answered by " + plain.Text(e.By)
 		}
+		if e.Reason != "" {
+			by += ": " + plain.Text(e.Reason)
+		}
 		add("request", "%s%s", plain.Text(e.Request), by)
+	}
+	for _, w := range e.Warnings {
+		add("warning", "%s", plain.Text(w))
 	}
 	if e.Lost > 0 {
 		add("lost", "%d earlier events", e.Lost)

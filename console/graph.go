@@ -3,7 +3,6 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,30 +178,4 @@ func (g *Graph) sort() {
 		left = slices.Delete(left, next, next+1)
 	}
 	g.Nodes = sorted
-}
-
-// chainText is the way of a label on one line.
-func chainText(o *api.Origin) string {
-	steps := []string{}
-	if o.Unrecorded {
-		steps = append(steps, "from where, is not known")
-	}
-	for i, s := range o.Steps {
-		program := ""
-		if s.Program != "" || s.Pid != 0 {
-			program = fmt.Sprintf(" %s[%d]", plain.Word(s.Program), s.Pid)
-		}
-		step := wayText(s.Way) + program
-		switch {
-		case feedback.Way(s.Way) == feedback.WayWrote:
-			step = strings.TrimSpace(program + " wrote " + plain.Word(s.Object))
-		case s.Object != "":
-			step = plain.Word(s.Object) + " " + step
-		}
-		steps = append(steps, step)
-		if i == 0 && o.Left > 0 {
-			steps = append(steps, fmt.Sprintf("(%d more)", o.Left))
-		}
-	}
-	return plain.Text(cmp.Or(o.Label, "a label")) + ": " + strings.Join(steps, " → ")
 }

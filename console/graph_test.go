@@ -89,10 +89,30 @@ f -> b: SECRET · n\x1bew
 	}
 }
 
-func TestChainText(t *testing.T) {
-	got := chainText(&api.Origin{Label: "SECRET", Left: 2, Steps: []*api.Step{
-		{Way: "read", Object: "/w/a b\x1b", Program: "cat", Pid: 4}, {Way: "wrote", Object: "/tmp/x", Program: "cat", Pid: 4}, {Way: "inherited", Program: "sh", Pid: 5}}})
-	if want := `SECRET: "/w/a b\x1b" read by cat[4] → (2 more) → cat[4] wrote /tmp/x → inherited by sh[5]`; got != want {
+// All that an event has is in its fields, and nothing of it can be obeyed.
+func TestRowFields(t *testing.T) {
+	e := denial()
+	e.Args, e.ArgsCut, e.Request, e.By, e.Reason, e.Warnings, e.Lost = []string{"a b", "\x1b[2J"}, true, "k3m9p", "ada", "no\nway", []string{"look\x07"}, 3
+	e.Chain = []*api.Origin{{Label: "SECRET", Unrecorded: true}}
+	got := ""
+	for _, f := range RowFields(&Row{Event: e, Count: 2, First: time.UnixMilli(0)}, time.UTC) {
+		got += f.Key + ": " + f.Text + "\n"
+	}
+	want := `when: 2 times, first at 1970-01-01 00:00:00, last at 1970-01-01 00:00:00
+what: blocked connect 203.0.113.9:443
+argv: "a b" "\x1b[2J" … and more that is not shown here
+who: "py\x1b"[9]
+carries: SECRET
+by way of: SECRET: how the process came by it was not recorded
+clause: block connect any if SECRET (p.yaml:3:5)
+rule: stay
+also: other and others
+because: It stays.
+request: k3m9p, answered by ada: no\x0away
+warning: look\x07
+lost: 3 earlier events
+`
+	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -55,7 +55,7 @@ setInterval(() => {
   }
 }, 1000);
 
-const coded = new Set(["wants to", "below", "image", "came by", "argv", "who", "what", "clause", "policy", "id", "in"]);
+const coded = new Set(["wants to", "below", "image", "by way of", "argv", "who", "what", "clause", "policy", "id", "in"]);
 const fieldList = (fields) =>
   el("dl", {}, ...fields.flatMap((f) => [el("dt", {}, f.key), el("dd", { class: f.key === "warning" ? "bad" : coded.has(f.key) ? "code" : "" }, f.text)]));
 
