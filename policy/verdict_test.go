@@ -56,6 +56,9 @@ func (w *world) decide(a *act) (ruling, []*reply) {
 		j.clauses(e)
 		j.defaults(e)
 		j.structure(e)
+		if a.runs && j.best.effect >= ir.Ask {
+			break // a script that is refused has no interpreter
+		}
 	}
 	if a.moved != nil {
 		j.directory(a.moved, a.events)
@@ -101,7 +104,7 @@ func (j *judge) matches(c *dfa.Clause, e *event) bool {
 	}
 	switch {
 	case e.mapped && (c.Any || c.Effect < ir.Ask),
-		e.inode != nil && e.known && (c.UnlessModified && e.inode.modified || c.UnlessUnmodified && !e.inode.modified),
+		e.inode != nil && e.known && (c.UnlessModified && e.inode.modified && !e.inode.unclear || c.UnlessUnmodified && !e.inode.modified),
 		c.Arg >= 0 && !e.mapped && !bit(reached, c.Arg),
 		c.Target >= 0 && targets>>c.Target&1 == 1:
 		return false
@@ -270,7 +273,7 @@ func unlike[T comparable](set map[T]bool, x, y []T) {
 // directory judges the move of one, which is an event on names below it.
 func (j *judge) directory(d *difference, names []*event) {
 	for _, op := range []ir.Op{ir.Write, ir.Unlink} {
-		e := &event{op: op, key: names[0].key + "/ to " + names[2].key, inode: names[0].inode, known: true}
+		e := &event{op: op, key: names[0].key, beside: names[0].beside, inode: names[0].inode, known: true}
 		for i := range d.clauses[op] {
 			if c := &j.w.img.Clauses[i]; j.holds(c, j.p.labels) {
 				j.clause(c, e)
@@ -326,9 +329,9 @@ func (r *reply) spend(now time.Duration) {
 
 // asked decides by the answer that an ask has had.
 func (j *judge) asked(r ruling, e *event, hold bool) ruling {
-	key := fmt.Sprint(r.rule, e.op, e.key, strings.Join(e.argv, "\x00"), j.p.dir, j.p.user)
+	key := fmt.Sprint(r.rule, e.op, e.key, strings.Join(e.argv, "\x00"), j.p.dir, j.p.user, e.beside)
 	if e.inode != nil {
-		key += fmt.Sprint(e.inode.number, e.inode.modified)
+		key += fmt.Sprint(e.inode.number, e.inode.modified, e.inode.unclear)
 	}
 	if e.op == ir.Exec {
 		key += fmt.Sprint(j.p.env)

@@ -295,5 +295,5 @@ func (p *process) honest(e *event) bool {
 			return false
 		}
 	}
-	return e.known && !e.inode.modified && !e.inode.named && (p.tracer == nil || p.tracer.gone)
+	return e.known && !e.forged && !e.inode.modified && !e.inode.named && (p.tracer == nil || p.tracer.gone)
 }

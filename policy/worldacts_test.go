@@ -32,6 +32,8 @@ type event struct {
 	named  *dfa.Row // of the name by which a program is invoked
 	inode  *inode   // nil for endpoints
 	known  bool     // the key could be read
+	beside string   // both names of a rename or link
+	forged bool     // the interpreter of this script was modified
 	argv   []string
 	in     uint64 // labels that it would bring
 	mapped bool   // a program's code, without an exec
@@ -107,6 +109,9 @@ func (w *world) exec(p *process, op string, args []string) *act {
 		if !strings.HasPrefix(e.key, "/run/actplane/bin/") {
 			a.events = append(a.events, e)
 		}
+	}
+	if len(a.events) > 1 {
+		a.events[0].forged = a.events[1].inode.modified
 	}
 	a.effect = func() {
 		for _, d := range files {

@@ -13,6 +13,7 @@ import (
 type inode struct {
 	labels          uint64
 	modified, named bool
+	unclear         bool // whether it was modified is not known
 	file            bool // it is known to be no directory
 	number          int
 }
@@ -40,7 +41,7 @@ func (d *dentry) child(name string) *dentry {
 	c := &dentry{name: name, parent: d}
 	if _, gone := d.children[name]; !gone && d.outside {
 		c.outside, c.named, c.lost, c.spoilt = true, d.named, d.lost, d.spoilt
-		c.inode = &inode{labels: d.lost, modified: d.spoilt, named: d.named}
+		c.inode = &inode{labels: d.lost, modified: d.spoilt, unclear: d.spoilt, named: d.named}
 	}
 	if d.children == nil {
 		d.children = map[string]*dentry{}
@@ -85,7 +86,7 @@ func (d *dentry) known() bool {
 func (d *dentry) spoil(labels uint64) {
 	d.lost, d.spoilt = labels, true
 	if d.inode != nil {
-		d.inode.labels, d.inode.modified = d.inode.labels|labels, true
+		d.inode.labels, d.inode.modified, d.inode.unclear = d.inode.labels|labels, true, true
 	}
 	for name, c := range d.children {
 		switch {
@@ -333,7 +334,9 @@ func (w *world) uses(p *process, d *dentry, path string, known bool, ops []ir.Op
 			w.gain(p, e.in)
 			if e.op == ir.Write || e.op == ir.Append {
 				e.inode.labels |= p.labels &^ w.img.Integrity
-				e.inode.modified = e.inode.modified || !strings.HasPrefix(path, "/dev/tty")
+				if !strings.HasPrefix(path, "/dev/tty") {
+					e.inode.modified, e.inode.unclear = true, false
+				}
 			}
 		}
 	}
@@ -387,6 +390,9 @@ func (w *world) names(p *process, op string, args []string) *act {
 		first := w.on(ir.Write, old, from, ok)
 		a.events[0].inode = first.inode
 		a.events = []*event{first, a.events[0]}
+		for _, e := range a.events {
+			e.beside = from + " " + path
+		}
 		a.effect = func() {
 			first.inode.named = true
 			old.inode, old.used = first.inode, true
@@ -418,14 +424,17 @@ func (w *world) rename(p *process, from, to string, exchange bool) *act {
 	theirs := there.inode
 	there.inode = write.inode
 	a.events = []*event{write, &unlink, there}
-	if exchange || y.used {
-		over := w.on(ir.Unlink, y, fresh, okY)
-		a.events = append(a.events, over)
-	}
 	if exchange {
 		back := w.on(ir.Write, x, old, okX)
 		back.inode = theirs
 		a.events = append(a.events, back)
+	}
+	if exchange || y.used {
+		over := w.on(ir.Unlink, y, fresh, okY)
+		a.events = append(a.events, over)
+	}
+	for _, e := range a.events {
+		e.beside = old + " " + fresh
 	}
 	if trees && okX && okY {
 		a.moved = w.apart(old, fresh)

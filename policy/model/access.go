@@ -73,7 +73,9 @@ func (s *Scope) use(p *Process, ops []ir.Op, x place) *operation {
 		}
 		if writes {
 			s.label(x.file, s.carried(p))
-			x.file.modified = x.file.modified || !is
+			if !is {
+				x.file.modified, x.file.unclear = true, false
+			}
 		}
 	}
 	return o

@@ -127,13 +127,14 @@ func (s *Scope) asked(r *ruling, p *Process, e *event, hold time.Duration) {
 // askKey is all that a grant names and binds: "rule, operation, object and argv,
 // and the object's inode and modified mark, the working directory's inode, the
 // uid and, for exec, the environment". An interpreter is the object of an exec
-// with the script as an argument, which the rest of the operation binds.
+// with the script as an argument, which the rest of the operation binds. Of a rename or
+// link it is both names, so that one answer is for all that it is.
 func askKey(rule string, p *Process, e *event) string {
 	object, environment := "", ""
 	if e.peer != nil {
 		object = e.peer.key
 	} else if e.file != nil {
-		object = fmt.Sprintf("%s inode %d modified %t to %q", e.path, e.file.number, e.file.modified, e.to)
+		object = fmt.Sprintf("%s inode %d modified %t unclear %t beside %q", e.path, e.file.number, e.file.modified, e.file.unclear, e.beside)
 	}
 	if e.op == ir.Exec {
 		environment = fmt.Sprintf(" with %x", p.env.sum)

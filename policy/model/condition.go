@@ -156,7 +156,11 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 	}
 	known := e.file != nil && !e.unresolved && e.moved == ""
 	const yes, no = "the file was modified inside", "the file was not modified inside"
-	if c.Unless.Modified && !unless(true, known && e.file.modified, ": "+yes, no) {
+	not := no
+	if known && e.file.unclear { // which opens nothing
+		not = "whether the file was modified inside is not known"
+	}
+	if c.Unless.Modified && !unless(true, known && e.file.modified && !e.file.unclear, ": "+yes, not) {
 		return
 	}
 	if c.Unless.NotModified {

@@ -68,7 +68,8 @@ func (r *ruling) why(s *Scope, p *Process) string {
 }
 
 // decide finds the strictest of all rulings on all events of an operation: "kill >
-// block > ask > notify … Ties go to the first in file order". lifted are the
+// block > ask > notify … Ties go to the first in file order". A script
+// is decided on before its interpreter is. lifted are the
 // answers that an operation which proceeds uses up.
 func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
 	best.order = len(s.program.Clauses) + 1
@@ -94,6 +95,9 @@ func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
 		s.clauses(o.subject, e, labels, weigh)
 		s.defaults(o.subject, e, labels, weigh)
 		s.structure(e, labels, weigh)
+		if o.exec && best.Denied() {
+			break // a script that is refused never gets to its interpreter
+		}
 	}
 	best.Matched, best.Why = matched, best.why(s, o.subject)
 	return best, lifted

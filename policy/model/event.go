@@ -26,6 +26,9 @@ type event struct {
 	// moved and to are a directory that is renamed: the event stands for all that is
 	// below it, and patterns that treat both places alike don't match.
 	moved, to string
+	beside    string // both names of a rename or link
+	// foreign: of a script whose interpreter was modified inside the scope.
+	foreign bool
 	// mapped: "a private executable mapping (ld.so /usr/bin/git)" of a program.
 	mapped bool
 	in     uint64 // the labels that it would bring in

@@ -13,6 +13,7 @@ import (
 type file struct {
 	labels   uint64
 	modified bool // its contents were written inside the scope
+	unclear  bool // or perhaps: what was known of it is lost
 	named    bool // it got a name inside the scope
 	linked   bool // it got a second one
 	kind     fileKind
@@ -173,7 +174,7 @@ func (t *tree) find(name string) *file {
 	}
 	n := t.make(name)
 	if n.unused == nil || n.found < max(x.moved, t.lost) { // from outside, with what is not known of it
-		n.unused = t.number(&file{labels: t.labels, modified: t.modified, named: x.moved > 0, lost: t.lost})
+		n.unused = t.number(&file{labels: t.labels, modified: t.modified, unclear: t.modified, named: x.moved > 0, lost: t.lost})
 		n.found = t.now
 	}
 	return n.unused
@@ -200,7 +201,7 @@ func (t *tree) saturate(labels uint64) {
 // forgotten is saturate, for a file that is named again.
 func (t *tree) forgotten(f *file) {
 	if f.lost < t.lost {
-		f.labels, f.modified, f.lost = f.labels|t.labels, true, t.lost
+		f.labels, f.modified, f.unclear, f.lost = f.labels|t.labels, true, true, t.lost
 	}
 }
 

@@ -22,7 +22,7 @@ type image struct {
 // start-up variables, and is not traced from inside". Nor when it got its name
 // inside: a link or a move makes a pytest of any program, as a copy does.
 func (e *event) trusted(p *Process) bool {
-	return !e.file.modified && !e.file.named && !e.unresolved && !p.traced() && !p.loads()
+	return !e.file.modified && !e.foreign && !e.file.named && !e.unresolved && !p.traced() && !p.loads()
 }
 
 func (p *Process) traced() bool { return p.tracer != nil && !p.tracer.ended }

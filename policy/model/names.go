@@ -53,15 +53,24 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 		return nil, stepErrorf("%s has %d names already, as many as a file may have here", x.name, len(x.file.names))
 	}
 	y.file = x.file
-	o := &operation{subject: p, events: []*event{x.event(ir.Write), y.event(ir.Write)}, effect: func() {
+	o := &operation{subject: p, events: []*event{x.event(ir.Write), y.event(ir.Write)}}
+	o.twoNames(x, y)
+	o.effect = func() {
 		x.file.named, x.file.linked, x.file.kind = true, true, regular
 		x.keep()
 		y.put()
 		if target := s.files.target(x.name); target != "" {
 			s.files.link(y.name, target)
 		}
-	}}
+	}
 	return o.of(x, y), nil
+}
+
+// twoNames makes all events of an operation those of both names.
+func (o *operation) twoNames(x, y place) {
+	for _, e := range o.events {
+		e.beside = x.name + " " + y.name
+	}
 }
 
 // symlink is a write of its own name; the target need not exist.
@@ -91,11 +100,11 @@ func (s *Scope) rename(p *Process, from, to string, exchange bool) (*operation, 
 	arriving, leaving := b, a
 	arriving.file, leaving.file = a.file, b.file
 	o := &operation{subject: p, events: []*event{a.event(ir.Write), a.event(ir.Unlink), arriving.event(ir.Write)}, names: []string{a.name, b.name}, exchange: exchange}
-	if over {
-		o.events = append(o.events, b.event(ir.Unlink))
-	}
 	if exchange {
 		o.events = append(o.events, leaving.event(ir.Write))
+	}
+	if over { // last: what a write opens and that closes is closed
+		o.events = append(o.events, b.event(ir.Unlink))
 	}
 	if trees && a.known && b.known {
 		// "Renaming a directory D to E counts as write and unlink under every clause
@@ -106,6 +115,7 @@ func (s *Scope) rename(p *Process, from, to string, exchange bool) (*operation, 
 			o.events = append(o.events, e)
 		}
 	}
+	o.twoNames(a, b)
 	o.effect = func() {
 		a.keep()
 		if exchange {

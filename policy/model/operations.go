@@ -31,6 +31,9 @@ func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
 			o.events = append(o.events, e)
 		}
 	}
+	if n := len(o.events); n > 1 { // the code that runs is the interpreter's
+		o.events[0].foreign = o.events[n-1].file.modified
+	}
 	o.effect = func() {
 		for _, x := range places {
 			x.put()
