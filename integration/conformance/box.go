@@ -29,8 +29,10 @@ type boxes struct {
 	actor     []byte
 	work      string
 	cgroup    string
+	free      []string // cgroups below it, the longest unused first
 	networks  []*network
 	count     int
+	cgroups   int
 }
 
 // pinDir is where the kernel side is pinned.
@@ -67,6 +69,9 @@ func (b *boxes) close() error {
 	}
 	if b.kernel != nil {
 		errs = append(errs, b.kernel.Close(), kernel.Uninstall(pinDir))
+	}
+	for _, cgroup := range b.free {
+		errs = append(errs, os.Remove(cgroup))
 	}
 	if b.cgroup != "" {
 		errs = append(errs, os.Remove(b.cgroup))
@@ -118,8 +123,7 @@ func (b *boxes) start(ctx context.Context, t *trial) (x *box, err error) {
 
 // launch puts a cgroup under the policy, and starts the container in it.
 func (x *box) launch(ctx context.Context, state kernel.State) (err error) {
-	x.cgroup = filepath.Join(x.boxes.cgroup, x.id)
-	if err := os.Mkdir(x.cgroup, 0o755); err != nil {
+	if x.cgroup, err = x.boxes.takeCgroup(); err != nil {
 		return err
 	}
 	if x.slot, err = x.boxes.kernel.Install(kernel.Spec{Cgroup: x.cgroup, Image: x.policy.Image, State: state}); err != nil {
@@ -142,6 +146,29 @@ func (x *box) launch(ctx context.Context, state kernel.State) (err error) {
 	command.Env = []string{"PATH=/usr/bin:/bin"}
 	command.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
 	return x.run(theirs, command)
+}
+
+// takeCgroup returns an empty cgroup, and never the one that was left last: a container
+// that starts again has another.
+func (b *boxes) takeCgroup() (string, error) {
+	if len(b.free) > 1 {
+		cgroup := b.free[0]
+		b.free = b.free[1:]
+		return cgroup, nil
+	}
+	b.cgroups++
+	cgroup := filepath.Join(b.cgroup, fmt.Sprint(b.cgroups))
+	return cgroup, os.Mkdir(cgroup, 0o755)
+}
+
+// leaveCgroup keeps one for another container. It is an error when something runs there.
+func (b *boxes) leaveCgroup(cgroup string) error {
+	left, err := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("of a container that has ended runs %q", left)
+	}
+	b.free = append(b.free, cgroup)
+	return err
 }
 
 // network returns one in which a case's peers listen, and nobody where its own processes
@@ -179,7 +206,7 @@ func (x *box) leave() error {
 		errs = append(errs, x.boxes.kernel.Remove(x.slot))
 	}
 	if x.cgroup != "" {
-		errs = append(errs, os.Remove(x.cgroup))
+		errs = append(errs, x.boxes.leaveCgroup(x.cgroup))
 	}
 	x.slot, x.cgroup, x.seen, x.open = kernel.Slot{}, "", 0, nil
 	return errors.Join(errs...)

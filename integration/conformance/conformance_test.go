@@ -87,6 +87,7 @@ func TestJudge(t *testing.T) {
 		"nothing":       {want: "ok"},
 		"notice":        {events: []*api.Event{event("notify", "two"), event("notify", "one")}, want: "notify one"},
 		"denial":        {out: eperm, events: []*api.Event{event("notify", "one"), event("block", "two")}, want: "block two"},
+		"default too":   {events: []*api.Event{event("notify", ""), event("notify", "two")}, want: "notify two"},
 		"without rule":  {out: eperm, events: []*api.Event{event("block", "")}, want: "block"},
 		"kill":          {out: dead, events: []*api.Event{event("kill", "one")}, want: "kill one"},
 		"second look":   {out: dead, events: []*api.Event{event("block", "one")}, degraded: true, want: "block one"},

@@ -15,14 +15,14 @@ import (
 type director struct {
 	program *ir.Program
 	crew    *crew
-	scripts map[string]bool // by path: whether it is run as one
-	bound   map[string]bool // endpoints that were listened at: another cannot
+	scripts map[string]string // by path: the interpreter of what is run as one, "" of a program
+	bound   map[string]bool   // endpoints that were listened at: another cannot
 	now     beings
 	steps   []model.Step
 	// folders has for each step whether what it moves counts as a folder.
 	folders [][]bool
 	// twice are the steps that are decided otherwise, since they take more than one system
-	// call.
+	// call, and restarts after which there is no start.
 	twice []int
 }
 
@@ -109,21 +109,34 @@ func (d *director) add(words []string) bool {
 	if d.crew.impossible(words) != "" || !d.possible(words) {
 		return false
 	}
-	moves := d.moves(words)
+	moves, starting := d.moves(words), !d.crew.started
 	got, err := d.crew.do(words)
 	if err != nil {
 		return false
 	}
 	d.happened(words, got)
 	d.folders = append(d.folders, moves)
-	if !got.Denied() && d.refusedThen(words) {
+	switch {
+	case !got.Denied() && d.refusedThen(words):
 		d.twice = append(d.twice, len(d.steps))
+	case got.Denied() && starting && len(d.steps) > 0: // so that it cannot start again
+		d.twice = append(d.twice, lastRestart(d.steps))
 	}
 	verdict, rule, _ := strings.Cut(got.String(), " ")
 	d.steps = append(d.steps, model.Step{
 		Line: len(d.steps) + 1, Text: model.WriteStep(words), Words: words, Verdict: verdict, Rule: rule,
 	})
 	return !got.Denied()
+}
+
+// lastRestart is the place of the last one.
+func lastRestart(steps []model.Step) int {
+	for i := len(steps) - 1; i > 0; i-- {
+		if isRestart(steps[i].Words) {
+			return i
+		}
+	}
+	return 0
 }
 
 // possible tells whether the kernel itself can do a step, as far as can be told
@@ -138,11 +151,11 @@ func (d *director) possible(words []string) bool {
 	switch op := words[1]; op {
 	case "execfails":
 		// A grant is for the program as it is, which is spoilt for a moment.
-		return !asks(d.program) && d.is(words[2], false)
+		return !asks(d.program) && d.is(words[2], "")
 	case "exec", "mapexec":
-		return d.is(words[2], false)
+		return d.is(words[2], "")
 	case "execscript":
-		return words[2] != words[3] && d.is(words[2], true) && d.is(words[3], false)
+		return words[2] != words[3] && d.is(words[2], words[3]) && d.is(words[3], "")
 	case "bind":
 		return !d.bound[words[2]]
 	case "send":
@@ -154,6 +167,9 @@ func (d *director) possible(words []string) bool {
 		return d.now.sockets[words[0]][words[2]] == connected || !strings.HasPrefix(words[2], "unix:")
 	case "recv":
 		has := d.now.sockets[words[0]]
+		if has[words[2]] != connected && about(d.program, ir.Recv) {
+			return false // who the other end is, the case has no name for
+		}
 		return has[words[2]] > 0 || has["at "+words[2]] > 0 && (d.now.waiting[words[2]] > 0 || strings.HasSuffix(words[2], "/udp"))
 	case "ptrace":
 		return d.now.tracers[words[2]] == ""
@@ -182,10 +198,17 @@ func (d *director) refusedThen(words []string) bool {
 	switch words[1] {
 	case "append":
 		op = ir.Append
-	case "write", "mmapshared":
+	case "mmapshared":
+		return d.changedRefused(words, ir.Read) || d.changedRefused(words, op)
+	case "write":
 	default:
 		return false
 	}
+	return d.changedRefused(words, op)
+}
+
+// changedRefused tells whether an operation on a file would be refused if it was modified.
+func (d *director) changedRefused(words []string, op ir.Op) bool {
 	m := d.crew.model
 	name, _ := m.Resolve(words[2], true)
 	p := m.Process(words[0])
@@ -199,13 +222,14 @@ func (d *director) refusedThen(words []string) bool {
 	return err != nil || got.Effect > ir.Ask
 }
 
-// is notes that a file is a script or a program; it is the one or the other.
-func (d *director) is(path string, script bool) bool {
+// is notes that a file is a script or a program; it is the one or the other, and a script
+// has one interpreter.
+func (d *director) is(path, interpreter string) bool {
 	name, _ := d.crew.model.Resolve(path, true)
 	if _, known := d.scripts[name]; !known {
-		d.scripts[name] = script
+		d.scripts[name] = interpreter
 	}
-	return d.scripts[name] == script
+	return d.scripts[name] == interpreter
 }
 
 // follows tells whether the link is followed that the last component of a step's path may be.

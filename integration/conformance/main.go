@@ -8,6 +8,9 @@
 //	conformance run [OPTION…] ACTOR PLAN
 //	                                acts a plan out, and prints a line a case
 //
+//	conformance trials SEED COUNT…  writes random cases to standard output, compiled
+//	conformance random ACTOR TRIALS acts them out, in containers without a runtime
+//
 // With -expect FILE the results other than "ok" must be those that FILE lists.
 // -scenario prints them as scenarios do. With -keep another container lives all the
 // time, under a policy that needs every hook, which saves half of the time; without,
@@ -31,7 +34,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 )
 
@@ -70,13 +72,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) >= 2 && args[0] == "pack" {
 		return pack(args[1:], out)
 	}
-	if len(args) == 4 && args[0] == "random" {
-		seed, err := strconv.ParseUint(args[2], 10, 64)
-		count, err2 := strconv.ParseUint(args[3], 10, 32)
-		if err = errors.Join(err, err2); err != nil {
+	if len(args) > 0 && args[0] == "trials" {
+		seeds, err := seedsOf(args[1:])
+		if err != nil {
 			return usageError{err}
 		}
-		return randomly(ctx, args[1], seed, count, out)
+		return writeTrials(seeds, out)
+	}
+	if len(args) == 3 && args[0] == "random" {
+		return randomly(ctx, args[1], args[2], out)
 	}
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -84,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	scenario := flags.Bool("scenario", false, "")
 	keep := flags.Bool("keep", false, "")
 	if len(args) == 0 || args[0] != "run" || flags.Parse(args[1:]) != nil || flags.NArg() != 2 {
-		return usageError{errors.New("usage: conformance pack FILE…, or conformance run [-expect FILE] [-scenario] [-keep] ACTOR PLAN, or conformance random ACTOR SEED COUNT")}
+		return usageError{errors.New("usage: conformance pack FILE…, or conformance run [-expect FILE] [-scenario] [-keep] ACTOR PLAN, or conformance trials SEED COUNT…, or conformance random ACTOR TRIALS")}
 	}
 	p, err := readPlan(flags.Arg(1))
 	if err != nil {

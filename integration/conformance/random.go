@@ -3,12 +3,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -17,55 +18,49 @@ import (
 	"github.com/actplane/actplane/policy/model"
 )
 
-// together is how many cases are made before they are acted out, those that need the
-// same hooks one after the other: the kernel takes its time to attach them.
-const together = 500
-
-// randomly acts out COUNT random cases, one for each seed from the first on, and
-// compares every verdict, and in the end the labels of processes and files and the gates,
-// with the model's. One that goes otherwise is told in its smallest form, as a case.
-func randomly(ctx context.Context, actorFile string, seed, count uint64, out io.Writer) (err error) {
+// randomly acts out the random cases of a file that write has made, and compares every
+// verdict, and in the end the labels of processes and files and the gates, with the
+// model's. One that goes otherwise is told in its smallest form, as a case.
+func randomly(ctx context.Context, actorFile, file string, out io.Writer) (err error) {
 	// A test need not wait for what others do in this kernel.
 	if err := os.WriteFile("/sys/kernel/rcu_expedited", []byte("1"), 0); err != nil {
 		return err
 	}
+	debug.SetGCPercent(400) // an emulated machine has memory, and no time
 	b, err := openBoxes(ctx, actorFile)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	sum := tally{first: seed}
-	for end := seed + count; seed < end && ctx.Err() == nil; {
-		var trials []*trial
-		for ; seed < end && len(trials) < together; seed++ {
-			trials = append(trials, newTrial(seed))
+	sum := tally{first: math.MaxUint64}
+	err = readTrials(file, func(t *trial) error {
+		if err := b.try(ctx, t, &sum, out); err != nil {
+			return fmt.Errorf("seed %d: %w", t.seed, err)
 		}
-		slices.SortStableFunc(trials, func(x, y *trial) int {
-			return cmp.Compare(kernel.Hooks(x.policy.Image), kernel.Hooks(y.policy.Image))
-		})
-		for _, t := range trials {
-			if err := b.try(ctx, t, &sum, out); err != nil {
-				return fmt.Errorf("seed %d: %w", t.seed, err)
-			}
+		if sum.cases%tellEvery == 0 {
+			fmt.Fprintln(out, &sum)
 		}
-		sum.next = seed
-		fmt.Fprintln(out, &sum, "tier", b.kernel.Tier())
-	}
-	if sum.differ > 0 {
+		return ctx.Err()
+	})
+	fmt.Fprintln(out, &sum, "tier", b.kernel.Tier())
+	if err == nil && sum.differ > 0 {
 		return errFailed
 	}
-	return ctx.Err()
+	return err
 }
+
+// tellEvery is after how many cases is told how far it is.
+const tellEvery = 500
 
 // tally counts.
 type tally struct {
-	first, next                 uint64
+	first, last                 uint64 // seeds
 	cases, whole, steps, differ uint64
 }
 
 func (t *tally) String() string {
 	return fmt.Sprintf("%d random cases, %d to their end, %d steps, %d differ from the model (seeds %d to %d)",
-		t.cases, t.whole, t.steps, t.differ, t.first, t.next-1)
+		t.cases, t.whole, t.steps, t.differ, t.first, t.last)
 }
 
 // try acts out one case, and tells of it if it goes otherwise than on the model.
@@ -74,13 +69,14 @@ func (b *boxes) try(ctx context.Context, t *trial, sum *tally, out io.Writer) er
 	if err != nil {
 		return err
 	}
+	sum.first, sum.last = min(sum.first, t.seed), max(sum.last, t.seed)
 	sum.cases, sum.steps = sum.cases+1, sum.steps+uint64(n)
 	if n == len(t.Steps) {
 		sum.whole++
 	}
 	if found != "" {
 		sum.differ++
-		fmt.Fprintf(out, "seed %d: %s\n\n%s\n", t.seed, found, b.smallest(ctx, t))
+		fmt.Fprintf(out, "seed %d: %s\n\n%s\n", t.seed, found, b.smallest(ctx, t, kindOf(found)))
 	}
 	return nil
 }
@@ -99,7 +95,7 @@ func (b *boxes) act(ctx context.Context, t *trial) (acted *trial, steps int, fou
 		}
 		rest := *t.source
 		rest.Steps = slices.Delete(slices.Clone(rest.Steps), at, at+1)
-		less := trialOf(&rest)
+		less := trialUnder(t.policy, &rest)
 		if less == nil {
 			return t, at, "", nil
 		}
@@ -210,8 +206,22 @@ func (x *box) compareFiles(state kernel.State) (found []string, err error) {
 // maxSmaller bounds how many smaller forms of a case are tried.
 const maxSmaller = 100
 
-// smallest is the smallest form of a case that goes otherwise than in the model.
-func (b *boxes) smallest(ctx context.Context, t *trial) string {
+// kindOf is what stays of what was found when the case gets smaller.
+func kindOf(found string) string {
+	word := func(text string) string {
+		word, _, _ := strings.Cut(text, " ")
+		return word
+	}
+	if _, after, ok := strings.Cut(found, ": expected "); ok {
+		wanted, got, _ := strings.Cut(after, ", got ")
+		return word(wanted) + " " + word(got)
+	}
+	return word(found)
+}
+
+// smallest is the smallest form of a case that goes otherwise than in the model, in the
+// same way.
+func (b *boxes) smallest(ctx context.Context, t *trial, kind string) string {
 	differs := func(r *randomcase.Case) (*trial, string) {
 		less := trialOf(r)
 		if less == nil || len(less.Steps) != len(r.Steps) || ctx.Err() != nil {
@@ -230,7 +240,7 @@ func (b *boxes) smallest(ctx context.Context, t *trial) string {
 			return false
 		}
 		_, found := differs(r)
-		return found != ""
+		return found != "" && kindOf(found) == kind
 	})
 	least, found := differs(&r)
 	if least == nil {

@@ -44,6 +44,14 @@ func TestTrials(t *testing.T) {
 	}
 }
 
+// TestMappedFolder: where a program to be mapped turns out to be a folder, the case ends
+// without it.
+func TestMappedFolder(t *testing.T) {
+	if x := newTrial(200238); len(x.Steps) == 0 {
+		t.Error("no steps")
+	}
+}
+
 // TestFirstProgram: a case that begins with a container's first program has all others
 // come from it.
 func TestFirstProgram(t *testing.T) {
@@ -92,7 +100,7 @@ func TestMisused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := director{program: p.Program, scripts: map[string]bool{}, bound: map[string]bool{}}
+		d := director{program: p.Program, scripts: map[string]string{}, bound: map[string]bool{}}
 		if !d.begin(nil) {
 			t.Fatal("no container")
 		}

@@ -32,11 +32,12 @@ type actors struct {
 // for it (see actor/ways.c); nil is the plain one for all.
 type ways func(words []string) int
 
-func (w ways) of(words ...string) string {
+// of is a command with its way.
+func (w ways) of(command string, words ...string) string {
 	if w == nil {
-		return words[0]
+		return command
 	}
-	return fmt.Sprintf("%s@%d", words[0], w(words))
+	return fmt.Sprintf("%s@%d", command, w(words))
 }
 
 // firstDescriptor is above all channels.
@@ -111,7 +112,7 @@ func (a *actors) subject(name string) (*subject, error) {
 // fork is a real one; the child has what its parent has.
 func (a *actors) fork(parent, child *subject) error {
 	child.forget()
-	errno, err := parent.do(a.ways.of("fork", parent.name, child.name), strconv.Itoa(3+child.number))
+	errno, err := parent.do(a.ways.of("fork", parent.name, "fork", child.name), strconv.Itoa(3+child.number))
 	if err == nil && errno != 0 {
 		err = errno
 	}
@@ -163,7 +164,7 @@ func (a *actors) act(words []string) (outcome, error) {
 		command[0] = a.ways.of("share", "shm "+args[0])
 		command[0] = "shm" + strings.TrimPrefix(command[0], "share")
 	default:
-		command[0] = a.ways.of(append(command[:1:1], words...)...)
+		command[0] = a.ways.of(command[0], words...)
 	}
 	out, err := a.tell(s, command...)
 	if err == nil && out == (outcome{}) && done != nil {

@@ -43,19 +43,27 @@ func newTrial(seed uint64) *trial {
 // trialOf makes one of those steps of a case that make sense and can be acted out; nil
 // when there is no container for the policy.
 func trialOf(r *randomcase.Case) *trial {
-	document := r.Document()
-	p, err := policy.Compile([]policy.Document{{Name: "random", Text: document, Layer: policy.Operator}}, policy.Options{Workspace: "/"})
+	p, err := policy.Compile([]policy.Document{{Name: "random", Text: r.Document(), Layer: policy.Operator}}, policy.Options{Workspace: "/"})
 	if err != nil || len(p.Unenforced) > 0 {
 		return nil
 	}
-	d := director{program: p.Program, scripts: map[string]bool{}, bound: map[string]bool{}}
+	return trialUnder(p, r)
+}
+
+// trialUnder is trialOf, for who has compiled the policy.
+func trialUnder(p *policy.Policy, r *randomcase.Case) *trial {
+	d := director{program: p.Program, scripts: map[string]string{}, bound: map[string]bool{}}
 	if !d.begin(r.Steps) {
 		return nil
 	}
 	for _, words := range r.Steps {
 		d.direct(words)
 	}
-	c := model.Case{Name: "random", YAML: string(document), Steps: d.steps}
+	if !d.crew.started { // with its end, a restart has its first program
+		d.direct([]string{root, "exec", d.crew.first})
+	}
+	document := string(r.Document())
+	c := model.Case{Name: "random", YAML: document, Steps: d.steps}
 	files, err := model.Outside(p.Program, &c)
 	if err != nil {
 		return nil
@@ -66,14 +74,30 @@ func trialOf(r *randomcase.Case) *trial {
 	}
 	if i >= 0 {
 		rest := *r
-		rest.Steps = words(slices.Delete(d.steps, i, i+1))
-		return trialOf(&rest)
+		rest.Steps = words(slices.Delete(d.steps, i, i+brings(d.steps[i:])))
+		if slices.EqualFunc(rest.Steps, r.Steps, slices.Equal[[]string]) {
+			return nil // what is left out comes again
+		}
+		return trialUnder(p, &rest)
 	}
 	source := &randomcase.Case{Protects: r.Protects, Declarations: r.Declarations, Steps: words(d.steps)}
 	return &trial{
-		planned: &planned{Case: c, File: "random", Document: string(document), Workspace: "/", Program: p.Program, Files: files, folders: d.folders},
+		planned: &planned{Case: c, File: "random", Document: document, Workspace: "/", Program: p.Program, Files: files, folders: d.folders},
 		source:  source, policy: p, want: d.crew.model,
 	}
+}
+
+// brings counts the steps that go with the first: what is read to be mapped comes back for
+// the mapping.
+func brings(steps []model.Step) int {
+	if len(steps) < 2 {
+		return 1
+	}
+	first, next := steps[0].Words, steps[1].Words
+	if len(next) == 3 && next[1] == "mapexec" && slices.Equal(first, []string{next[0], "read", next[2]}) {
+		return 2
+	}
+	return 1
 }
 
 func words(steps []model.Step) (all [][]string) {
@@ -131,7 +155,7 @@ func creates(op string, n int) bool {
 func (t *trial) ways() ways {
 	asks := asks(t.Program)
 	return func(words []string) int {
-		if words[0] == "connect" && asks {
+		if len(words) > 1 && words[1] == "connect" && asks {
 			return 0 // a ring may ask twice for one connection
 		}
 		h := fnv.New32a()
@@ -152,6 +176,12 @@ func (t *trial) text() string {
 		fmt.Fprintf(&b, "# %s: way %d\n", step.Text, by(step.Words))
 	}
 	return t.source.Text(fmt.Sprintf("found-%d", t.seed), verdicts) + b.String()
+}
+
+// about tells whether anything is said of an operation.
+func about(p *ir.Program, op ir.Op) bool {
+	return slices.ContainsFunc(p.Clauses, func(c ir.Clause) bool { return c.Op == op }) ||
+		slices.ContainsFunc(p.Defaults, func(d ir.Default) bool { return d.Op == op })
 }
 
 // asks tells whether a policy asks for anything.

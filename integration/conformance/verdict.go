@@ -106,8 +106,9 @@ func (v verdict) String() string { return strings.TrimSpace(v.effect + " " + v.r
 func judge(out outcome, events []*api.Event, program *ir.Program, degraded bool) verdict {
 	effects := []string{"notify", "ask", "block", "kill"}
 	v := verdict{effect: "ok"}
-	order := func(rule string) int {
-		return slices.IndexFunc(program.Rules, func(r ir.Rule) bool { return r.Name == rule })
+	order := func(rule string) int { // a default comes behind all rules
+		i := slices.IndexFunc(program.Rules, func(r ir.Rule) bool { return r.Name == rule })
+		return (i + len(program.Rules) + 1) % (len(program.Rules) + 1)
 	}
 	for _, e := range events {
 		if e.Outcome == string(feedback.Used) {

@@ -24,7 +24,7 @@ lsm_list() {
 # did not come up (in two attempts), or died without a status.
 # Knobs: MEM (MiB), CPUS, LIMIT, BOOT_LIMIT (seconds until "up"), ICOUNT=1, CONSOLE=1.
 boot() {
-  local work=$1 kernel=$2 lsm=$3 initrd=$4 status=125 attempt args append list
+  local work=$1 kernel=$2 lsm=$3 initrd=$4 status=125 attempt args append list cpu=max
   shift 4
   list=$(lsm_list "$lsm") || return
   append="console=ttyS0 quiet panic=-1 mitigations=off lsm=$list"
@@ -39,8 +39,10 @@ boot() {
     # where the kernel rewrites its own code (jump labels, BPF trampolines), and it
     # is no faster.
     args=(-accel "tcg,thread=single,tb-size=512" -smp "${CPUS:-2}")
+    # Emulated, "rep movsb" goes byte by byte; without these two, kernels copy by words.
+    cpu+=,-erms,-fsrm
   fi
-  args+=(-M q35 -cpu max -m "${MEM:-1024}" -nodefaults -no-user-config -display none -no-reboot
+  args+=(-M q35 -cpu "$cpu" -m "${MEM:-1024}" -nodefaults -no-user-config -display none -no-reboot
     -serial "file:$work/console" -serial stdio -serial "file:$work/control"
     -kernel "$kernel/vmlinuz" -initrd "$initrd" -append "$append" "$@")
 
