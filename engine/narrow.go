@@ -299,7 +299,7 @@ func (e *Engine) tellAdded(s *scope, l layer, by addition) {
 	e.log.WithFields(s.fields()).WithField("layer", l.Name).WithField("sha256", sum).WithField("for", by.forWhom()).
 		WithField("pid", by.PID).WithField("comm", by.Comm).Info("rules added from inside")
 	item := feedback.Item{
-		Time: e.config.now(), Effect: feedback.Notify, Operation: "policy", Object: l.Name + " sha256:" + sum,
+		Time: e.config.now(), Effect: feedback.Notify, Operation: "rules for the " + by.forWhom(), Object: l.Name + " sha256:" + sum,
 		Outcome: feedback.Added, Reason: by.forWhom(), Process: feedback.Process{PID: by.PID, Comm: by.Comm},
 	}
 	if process, found, err := e.config.Kernel.Process(by.PID); err == nil && found {

@@ -72,7 +72,7 @@ func TestNarrow(t *testing.T) {
 		t.Errorf("in force: %s", rules)
 	}
 	events := waitEvents(t, client, "c", 1)
-	if last := events[0]; last.Outcome != "added" || last.Operation != "policy" || !strings.Contains(last.Object, "added-1 sha256:"+got.SHA256) || last.Pid != 100 {
+	if last := events[0]; last.Outcome != "added" || last.Operation != "rules for the container" || !strings.Contains(last.Object, "added-1 sha256:"+got.SHA256) || last.Pid != 100 {
 		t.Errorf("%+v", last)
 	}
 	if lines := m.log("rules added from inside"); len(lines) != 1 || !strings.Contains(lines[0], got.SHA256) {
