@@ -19,7 +19,7 @@ policy: |
     ask hold 10m read file "/share/ask/*"
     ask hold 10m unlink file "/share/ask/*"
     ask hold 10m connect "127.0.0.1:7"
-    ask hold 10m connect "127.0.0.1:9"
+    ask hold 10m connect "127.0.0.1:11-15"
     ask hold 10m send "127.0.0.1:8"
     ask hold 10m exec "ran*"
     because "A person looks at it."
@@ -77,12 +77,13 @@ answer() {
   actplane "$1" "$id" "${@:2}" > "$work/answer" || fail "$name is answered" "$(cat "$work/answer")"
 }
 
-# hold CONTAINER LANGUAGE COMMAND...: acts in the container and is answered each time.
+# hold CONTAINER LANGUAGE PORT COMMAND...: acts in the container and is answered each time.
+# What is denied stays so for the container, so that each connects to a port of its own.
 hold() {
-  local box=$1 language=$2
-  shift 2
+  local box=$1 language=$2 denied=$3
+  shift 3
   docker exec "$box" "$@" open "/share/ask/$language-open" unlink "/share/ask/$language-unlink" connect 127.0.0.1:7 \
-    send 127.0.0.1:8 open "/share/ask/$language-denied" connect 127.0.0.1:9 exec "/share/ran-$language-denied" \
+    send 127.0.0.1:8 open "/share/ask/$language-denied" connect "127.0.0.1:$denied" exec "/share/ran-$language-denied" \
     exec "/share/ran-$language" > "$work/$language" 2>&1 &
   local running=$!
   HELD=5 answer "open in $language" read approve --once
@@ -99,12 +100,12 @@ hold() {
 }
 
 box ask agent
-hold ask c /programs/held
-hold ask go /programs/held-go
-hold ask python python3 /lib/scenario/held/held.py
+hold ask c 11 /programs/held
+hold ask go 12 /programs/held-go
+hold ask python 13 python3 /lib/scenario/held/held.py
 box ask-langs langs
-hold ask-langs node node /lib/scenario/held/held.js
-hold ask-langs java java /lib/scenario/held/Held.java
+hold ask-langs node 14 node /lib/scenario/held/held.js
+hold ask-langs java 15 java /lib/scenario/held/Held.java
 docker rm -f ask-langs > /dev/null
 
 # Retry: refused at once, and the agent knows by what name people call it.
