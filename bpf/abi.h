@@ -34,6 +34,7 @@
 #define MAX_PATH_DEPTH 256 /* components and mounts of one path */
 #define NAME_SIZE 256	   /* the kernel's NAME_MAX, and a NUL */
 #define MAX_ANCESTORS 16
+#define MAX_PARENTS 4		 /* that a record names */
 #define MAX_PENDING 8		 /* gates that wait for one process's exit status */
 #define MAX_EXEC_LEVELS 6	 /* a script and its interpreters: the kernel's own limit */
 #define ARG_PIECE 256		 /* bytes of argv read at once */
@@ -107,6 +108,7 @@ enum scope_flag {
 	SCOPE_SATURATED = 2, /* the table of files was full; see assumed_labels */
 	SCOPE_KEPT_ALL = 4,  /* what protects a file was noted under another policy: it counts as
 			      * protected by all that protects something */
+	SCOPE_LOCKED = 8,    /* everything is refused */
 };
 
 enum process_flag {
@@ -359,6 +361,7 @@ struct scope {
 	__u64 growth;	       /* how often a sharer gained a label */
 	__u64 sent;	       /* the labels that were ever sent to an address */
 	__u64 raw;	       /* of them, by raw sockets */
+	__u64 locked;	       /* operations refused because it was locked */
 	__u64 gain_window;     /* the time in which gains are counted */
 	__u64 gains_missed;    /* that there is no record of */
 	__u32 gains[2];	       /* of processes, of objects */
@@ -590,6 +593,19 @@ struct known_path {
 	__u32 rows;
 };
 
+/* A process above another one, in the same scope. */
+struct parent {
+	__u32 tgid;   /* as the host numbers it; 0: there is none */
+	__u32 inside; /* as its own pid namespace does */
+	char comm[16];
+};
+
+/* A scope is locked, or not any more. */
+struct lock_change {
+	__u32 scope, generation;
+	__u32 locked;
+};
+
 /* One record of the ring buffer; its object and then its argv follow. */
 struct record {
 	__u8 kind;
@@ -609,6 +625,7 @@ struct record {
 	__u64 started;	     /* when the process was, CLOCK_BOOTTIME, ns */
 	struct file_id file; /* the object, if it is a file that there is */
 	__u64 ancestors[MAX_ANCESTORS];
+	struct parent parents[MAX_PARENTS]; /* nearest first, as they are now */
 	__u32 scope;
 	__u32 generation;
 	__u32 clause;
@@ -684,7 +701,7 @@ _Static_assert(sizeof(struct row) == 320, "row");
 _Static_assert(sizeof(struct clause) == 56, "clause");
 _Static_assert(sizeof(struct gate_ref) == 8, "gate_ref");
 _Static_assert(sizeof(struct file_key) == 24, "file_key");
-_Static_assert(sizeof(struct record) == 352, "record");
+_Static_assert(sizeof(struct record) == 448, "record");
 _Static_assert(sizeof(struct origin) == 504, "origin");
 _Static_assert(sizeof(struct request_key) == 32, "request_key");
 _Static_assert(sizeof(struct answer_change) == 40, "answer_change");

@@ -162,6 +162,12 @@ type CheckerOutput struct {
 		Started    uint64
 		File       CheckerFileId
 		Ancestors  [16]uint64
+		Parents    [4]struct {
+			_      structs.HostLayout
+			Tgid   uint32
+			Inside uint32
+			Comm   [16]int8
+		}
 		Scope      uint32
 		Generation uint32
 		Clause     uint32
@@ -274,6 +280,7 @@ type CheckerScope struct {
 	Growth        uint64
 	Sent          uint64
 	Raw           uint64
+	Locked        uint64
 	GainWindow    uint64
 	GainsMissed   uint64
 	Gains         [2]uint32

@@ -107,6 +107,37 @@ static __always_inline void fill_errors(struct record *record)
 		record->errors = file_id(inode);
 }
 
+/* is_marked is marked of another task, by probes. */
+static __always_inline bool is_marked(struct task_struct *task)
+{
+	u32 slot = bpf_core_enum_value(enum cgroup_bpf_attach_type, CGROUP_SYSCTL);
+	struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	struct bpf_prog_array *programs = NULL;
+
+	bpf_probe_read_kernel(&programs, sizeof(programs),
+			      (void *)cgroup + bpf_core_field_offset(struct cgroup, bpf.effective) +
+				      slot * sizeof(void *));
+	return programs && BPF_CORE_READ(programs, items[0].prog);
+}
+
+/* fill_parents names the processes above the current one, up to the scope's first. */
+static __always_inline void fill_parents(struct record *record)
+{
+	struct task_struct *task = bpf_get_current_task_btf(), *at;
+	bool inside = true;
+
+	at = BPF_CORE_READ(task, group_leader);
+	for (u32 i = 0; i < MAX_PARENTS; i++) {
+		at = BPF_CORE_READ(at, real_parent, group_leader);
+		inside = inside && is_marked(at);
+		record->parents[i].tgid = inside ? BPF_CORE_READ(at, tgid) : 0;
+		record->parents[i].inside = inside ? pid_inside(at) : 0;
+		bpf_probe_read_kernel_str(record->parents[i].comm, sizeof(record->parents[i].comm),
+					  (void *)at +
+						  bpf_core_field_offset(struct task_struct, comm));
+	}
+}
+
 /* count_lost counts a record that did not fit, by what decided. */
 static __always_inline void count_lost(struct act *act, struct scope *scope)
 {
@@ -167,6 +198,7 @@ __noinline int emit(struct act *act, u32 kind)
 	fill_process(record);
 	fill_origin(record, act);
 	fill_errors(record);
+	fill_parents(record);
 	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	record->object_size = put_object(act, output);
 	if (act->op == OP_EXEC && !act->mapped)

@@ -33,3 +33,4 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #include "names.bpf.c"
 #include "task.bpf.c"
 #include "memory.bpf.c"
+#include "lock.bpf.c"

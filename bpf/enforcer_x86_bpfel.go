@@ -207,6 +207,13 @@ const (
 	EnforcerLimitsLIMIT_SCOPE_CONFINED    EnforcerLimits = 1024
 )
 
+type EnforcerLockChange struct {
+	_          structs.HostLayout
+	Scope      uint32
+	Generation uint32
+	Locked     uint32
+}
+
 type EnforcerLostKey struct {
 	_          structs.HostLayout
 	Scope      uint32
@@ -318,6 +325,12 @@ type EnforcerRecord struct {
 	Started    uint64
 	File       EnforcerFileId
 	Ancestors  [16]uint64
+	Parents    [4]struct {
+		_      structs.HostLayout
+		Tgid   uint32
+		Inside uint32
+		Comm   [16]int8
+	}
 	Scope      uint32
 	Generation uint32
 	Clause     uint32
@@ -397,6 +410,7 @@ type EnforcerScope struct {
 	Growth        uint64
 	Sent          uint64
 	Raw           uint64
+	Locked        uint64
 	GainWindow    uint64
 	GainsMissed   uint64
 	Gains         [2]uint32
@@ -660,10 +674,15 @@ const (
 	EnforcerProgForgetImage           = "forget_image"
 	EnforcerProgForgetPaths           = "forget_paths"
 	EnforcerProgForgetScope           = "forget_scope"
+	EnforcerProgLockScope             = "lock_scope"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
 	EnforcerProgLsmBprmCredsForExec   = "lsm_bprm_creds_for_exec"
+	EnforcerProgLsmCapable            = "lsm_capable"
 	EnforcerProgLsmFileFcntl          = "lsm_file_fcntl"
+	EnforcerProgLsmFileIoctl          = "lsm_file_ioctl"
+	EnforcerProgLsmFileIoctlCompat    = "lsm_file_ioctl_compat"
+	EnforcerProgLsmFileLock           = "lsm_file_lock"
 	EnforcerProgLsmFileOpen           = "lsm_file_open"
 	EnforcerProgLsmFilePermission     = "lsm_file_permission"
 	EnforcerProgLsmFileTruncate       = "lsm_file_truncate"
@@ -689,19 +708,26 @@ const (
 	EnforcerProgLsmPtraceAccessCheck  = "lsm_ptrace_access_check"
 	EnforcerProgLsmPtraceTraceme      = "lsm_ptrace_traceme"
 	EnforcerProgLsmSkFreeSecurity     = "lsm_sk_free_security"
+	EnforcerProgLsmSocketAccept       = "lsm_socket_accept"
 	EnforcerProgLsmSocketBind         = "lsm_socket_bind"
 	EnforcerProgLsmSocketConnect      = "lsm_socket_connect"
 	EnforcerProgLsmSocketCreate       = "lsm_socket_create"
 	EnforcerProgLsmSocketListen       = "lsm_socket_listen"
 	EnforcerProgLsmSocketRecvmsg      = "lsm_socket_recvmsg"
 	EnforcerProgLsmSocketSendmsg      = "lsm_socket_sendmsg"
+	EnforcerProgLsmSocketShutdown     = "lsm_socket_shutdown"
 	EnforcerProgLsmTaskAlloc          = "lsm_task_alloc"
 	EnforcerProgLsmTaskFree           = "lsm_task_free"
+	EnforcerProgLsmTaskKill           = "lsm_task_kill"
 	EnforcerProgLsmUnixMaySend        = "lsm_unix_may_send"
 	EnforcerProgLsmUnixStreamConnect  = "lsm_unix_stream_connect"
 	EnforcerProgMarkCgroup            = "mark_cgroup"
 	EnforcerProgModBprmCheckSecurity  = "mod_bprm_check_security"
+	EnforcerProgModCapable            = "mod_capable"
 	EnforcerProgModFileFcntl          = "mod_file_fcntl"
+	EnforcerProgModFileIoctl          = "mod_file_ioctl"
+	EnforcerProgModFileIoctlCompat    = "mod_file_ioctl_compat"
+	EnforcerProgModFileLock           = "mod_file_lock"
 	EnforcerProgModFileOpen           = "mod_file_open"
 	EnforcerProgModFilePermission     = "mod_file_permission"
 	EnforcerProgModFileTruncate       = "mod_file_truncate"
@@ -726,14 +752,17 @@ const (
 	EnforcerProgModPtraceAccessCheck  = "mod_ptrace_access_check"
 	EnforcerProgModPtraceTraceme      = "mod_ptrace_traceme"
 	EnforcerProgModSkFreeSecurity     = "mod_sk_free_security"
+	EnforcerProgModSocketAccept       = "mod_socket_accept"
 	EnforcerProgModSocketBind         = "mod_socket_bind"
 	EnforcerProgModSocketConnect      = "mod_socket_connect"
 	EnforcerProgModSocketCreate       = "mod_socket_create"
 	EnforcerProgModSocketListen       = "mod_socket_listen"
 	EnforcerProgModSocketRecvmsg      = "mod_socket_recvmsg"
 	EnforcerProgModSocketSendmsg      = "mod_socket_sendmsg"
+	EnforcerProgModSocketShutdown     = "mod_socket_shutdown"
 	EnforcerProgModTaskAlloc          = "mod_task_alloc"
 	EnforcerProgModTaskFree           = "mod_task_free"
+	EnforcerProgModTaskKill           = "mod_task_kill"
 	EnforcerProgModUnixMaySend        = "mod_unix_may_send"
 	EnforcerProgModUnixStreamConnect  = "mod_unix_stream_connect"
 	EnforcerProgNoteHostRoot          = "note_host_root"
@@ -750,6 +779,7 @@ const (
 	EnforcerVarTypeOfGateRefs         = "type_of_gate_refs"
 	EnforcerVarTypeOfImageChange      = "type_of_image_change"
 	EnforcerVarTypeOfLimits           = "type_of_limits"
+	EnforcerVarTypeOfLockChange       = "type_of_lock_change"
 	EnforcerVarTypeOfMoveClasses      = "type_of_move_classes"
 	EnforcerVarTypeOfMoves            = "type_of_moves"
 	EnforcerVarTypeOfOrigin           = "type_of_origin"
@@ -812,10 +842,15 @@ type EnforcerProgramSpecs struct {
 	ForgetImage           *ebpf.ProgramSpec `ebpf:"forget_image"`
 	ForgetPaths           *ebpf.ProgramSpec `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
+	LockScope             *ebpf.ProgramSpec `ebpf:"lock_scope"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
+	LsmCapable            *ebpf.ProgramSpec `ebpf:"lsm_capable"`
 	LsmFileFcntl          *ebpf.ProgramSpec `ebpf:"lsm_file_fcntl"`
+	LsmFileIoctl          *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl"`
+	LsmFileIoctlCompat    *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl_compat"`
+	LsmFileLock           *ebpf.ProgramSpec `ebpf:"lsm_file_lock"`
 	LsmFileOpen           *ebpf.ProgramSpec `ebpf:"lsm_file_open"`
 	LsmFilePermission     *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
 	LsmFileTruncate       *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
@@ -841,19 +876,26 @@ type EnforcerProgramSpecs struct {
 	LsmPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"lsm_ptrace_access_check"`
 	LsmPtraceTraceme      *ebpf.ProgramSpec `ebpf:"lsm_ptrace_traceme"`
 	LsmSkFreeSecurity     *ebpf.ProgramSpec `ebpf:"lsm_sk_free_security"`
+	LsmSocketAccept       *ebpf.ProgramSpec `ebpf:"lsm_socket_accept"`
 	LsmSocketBind         *ebpf.ProgramSpec `ebpf:"lsm_socket_bind"`
 	LsmSocketConnect      *ebpf.ProgramSpec `ebpf:"lsm_socket_connect"`
 	LsmSocketCreate       *ebpf.ProgramSpec `ebpf:"lsm_socket_create"`
 	LsmSocketListen       *ebpf.ProgramSpec `ebpf:"lsm_socket_listen"`
 	LsmSocketRecvmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_recvmsg"`
 	LsmSocketSendmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
+	LsmSocketShutdown     *ebpf.ProgramSpec `ebpf:"lsm_socket_shutdown"`
 	LsmTaskAlloc          *ebpf.ProgramSpec `ebpf:"lsm_task_alloc"`
 	LsmTaskFree           *ebpf.ProgramSpec `ebpf:"lsm_task_free"`
+	LsmTaskKill           *ebpf.ProgramSpec `ebpf:"lsm_task_kill"`
 	LsmUnixMaySend        *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
 	LsmUnixStreamConnect  *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
 	MarkCgroup            *ebpf.ProgramSpec `ebpf:"mark_cgroup"`
 	ModBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"mod_bprm_check_security"`
+	ModCapable            *ebpf.ProgramSpec `ebpf:"mod_capable"`
 	ModFileFcntl          *ebpf.ProgramSpec `ebpf:"mod_file_fcntl"`
+	ModFileIoctl          *ebpf.ProgramSpec `ebpf:"mod_file_ioctl"`
+	ModFileIoctlCompat    *ebpf.ProgramSpec `ebpf:"mod_file_ioctl_compat"`
+	ModFileLock           *ebpf.ProgramSpec `ebpf:"mod_file_lock"`
 	ModFileOpen           *ebpf.ProgramSpec `ebpf:"mod_file_open"`
 	ModFilePermission     *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
 	ModFileTruncate       *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
@@ -878,14 +920,17 @@ type EnforcerProgramSpecs struct {
 	ModPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"mod_ptrace_access_check"`
 	ModPtraceTraceme      *ebpf.ProgramSpec `ebpf:"mod_ptrace_traceme"`
 	ModSkFreeSecurity     *ebpf.ProgramSpec `ebpf:"mod_sk_free_security"`
+	ModSocketAccept       *ebpf.ProgramSpec `ebpf:"mod_socket_accept"`
 	ModSocketBind         *ebpf.ProgramSpec `ebpf:"mod_socket_bind"`
 	ModSocketConnect      *ebpf.ProgramSpec `ebpf:"mod_socket_connect"`
 	ModSocketCreate       *ebpf.ProgramSpec `ebpf:"mod_socket_create"`
 	ModSocketListen       *ebpf.ProgramSpec `ebpf:"mod_socket_listen"`
 	ModSocketRecvmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_recvmsg"`
 	ModSocketSendmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_sendmsg"`
+	ModSocketShutdown     *ebpf.ProgramSpec `ebpf:"mod_socket_shutdown"`
 	ModTaskAlloc          *ebpf.ProgramSpec `ebpf:"mod_task_alloc"`
 	ModTaskFree           *ebpf.ProgramSpec `ebpf:"mod_task_free"`
+	ModTaskKill           *ebpf.ProgramSpec `ebpf:"mod_task_kill"`
 	ModUnixMaySend        *ebpf.ProgramSpec `ebpf:"mod_unix_may_send"`
 	ModUnixStreamConnect  *ebpf.ProgramSpec `ebpf:"mod_unix_stream_connect"`
 	NoteHostRoot          *ebpf.ProgramSpec `ebpf:"note_host_root"`
@@ -947,6 +992,7 @@ type EnforcerVariableSpecs struct {
 	TypeOfGateRefs     *ebpf.VariableSpec `ebpf:"type_of_gate_refs"`
 	TypeOfImageChange  *ebpf.VariableSpec `ebpf:"type_of_image_change"`
 	TypeOfLimits       *ebpf.VariableSpec `ebpf:"type_of_limits"`
+	TypeOfLockChange   *ebpf.VariableSpec `ebpf:"type_of_lock_change"`
 	TypeOfMoveClasses  *ebpf.VariableSpec `ebpf:"type_of_move_classes"`
 	TypeOfMoves        *ebpf.VariableSpec `ebpf:"type_of_moves"`
 	TypeOfOrigin       *ebpf.VariableSpec `ebpf:"type_of_origin"`
@@ -1061,6 +1107,7 @@ type EnforcerVariables struct {
 	TypeOfGateRefs     *ebpf.Variable `ebpf:"type_of_gate_refs"`
 	TypeOfImageChange  *ebpf.Variable `ebpf:"type_of_image_change"`
 	TypeOfLimits       *ebpf.Variable `ebpf:"type_of_limits"`
+	TypeOfLockChange   *ebpf.Variable `ebpf:"type_of_lock_change"`
 	TypeOfMoveClasses  *ebpf.Variable `ebpf:"type_of_move_classes"`
 	TypeOfMoves        *ebpf.Variable `ebpf:"type_of_moves"`
 	TypeOfOrigin       *ebpf.Variable `ebpf:"type_of_origin"`
@@ -1085,10 +1132,15 @@ type EnforcerPrograms struct {
 	ForgetImage           *ebpf.Program `ebpf:"forget_image"`
 	ForgetPaths           *ebpf.Program `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
+	LockScope             *ebpf.Program `ebpf:"lock_scope"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
+	LsmCapable            *ebpf.Program `ebpf:"lsm_capable"`
 	LsmFileFcntl          *ebpf.Program `ebpf:"lsm_file_fcntl"`
+	LsmFileIoctl          *ebpf.Program `ebpf:"lsm_file_ioctl"`
+	LsmFileIoctlCompat    *ebpf.Program `ebpf:"lsm_file_ioctl_compat"`
+	LsmFileLock           *ebpf.Program `ebpf:"lsm_file_lock"`
 	LsmFileOpen           *ebpf.Program `ebpf:"lsm_file_open"`
 	LsmFilePermission     *ebpf.Program `ebpf:"lsm_file_permission"`
 	LsmFileTruncate       *ebpf.Program `ebpf:"lsm_file_truncate"`
@@ -1114,19 +1166,26 @@ type EnforcerPrograms struct {
 	LsmPtraceAccessCheck  *ebpf.Program `ebpf:"lsm_ptrace_access_check"`
 	LsmPtraceTraceme      *ebpf.Program `ebpf:"lsm_ptrace_traceme"`
 	LsmSkFreeSecurity     *ebpf.Program `ebpf:"lsm_sk_free_security"`
+	LsmSocketAccept       *ebpf.Program `ebpf:"lsm_socket_accept"`
 	LsmSocketBind         *ebpf.Program `ebpf:"lsm_socket_bind"`
 	LsmSocketConnect      *ebpf.Program `ebpf:"lsm_socket_connect"`
 	LsmSocketCreate       *ebpf.Program `ebpf:"lsm_socket_create"`
 	LsmSocketListen       *ebpf.Program `ebpf:"lsm_socket_listen"`
 	LsmSocketRecvmsg      *ebpf.Program `ebpf:"lsm_socket_recvmsg"`
 	LsmSocketSendmsg      *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
+	LsmSocketShutdown     *ebpf.Program `ebpf:"lsm_socket_shutdown"`
 	LsmTaskAlloc          *ebpf.Program `ebpf:"lsm_task_alloc"`
 	LsmTaskFree           *ebpf.Program `ebpf:"lsm_task_free"`
+	LsmTaskKill           *ebpf.Program `ebpf:"lsm_task_kill"`
 	LsmUnixMaySend        *ebpf.Program `ebpf:"lsm_unix_may_send"`
 	LsmUnixStreamConnect  *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
 	MarkCgroup            *ebpf.Program `ebpf:"mark_cgroup"`
 	ModBprmCheckSecurity  *ebpf.Program `ebpf:"mod_bprm_check_security"`
+	ModCapable            *ebpf.Program `ebpf:"mod_capable"`
 	ModFileFcntl          *ebpf.Program `ebpf:"mod_file_fcntl"`
+	ModFileIoctl          *ebpf.Program `ebpf:"mod_file_ioctl"`
+	ModFileIoctlCompat    *ebpf.Program `ebpf:"mod_file_ioctl_compat"`
+	ModFileLock           *ebpf.Program `ebpf:"mod_file_lock"`
 	ModFileOpen           *ebpf.Program `ebpf:"mod_file_open"`
 	ModFilePermission     *ebpf.Program `ebpf:"mod_file_permission"`
 	ModFileTruncate       *ebpf.Program `ebpf:"mod_file_truncate"`
@@ -1151,14 +1210,17 @@ type EnforcerPrograms struct {
 	ModPtraceAccessCheck  *ebpf.Program `ebpf:"mod_ptrace_access_check"`
 	ModPtraceTraceme      *ebpf.Program `ebpf:"mod_ptrace_traceme"`
 	ModSkFreeSecurity     *ebpf.Program `ebpf:"mod_sk_free_security"`
+	ModSocketAccept       *ebpf.Program `ebpf:"mod_socket_accept"`
 	ModSocketBind         *ebpf.Program `ebpf:"mod_socket_bind"`
 	ModSocketConnect      *ebpf.Program `ebpf:"mod_socket_connect"`
 	ModSocketCreate       *ebpf.Program `ebpf:"mod_socket_create"`
 	ModSocketListen       *ebpf.Program `ebpf:"mod_socket_listen"`
 	ModSocketRecvmsg      *ebpf.Program `ebpf:"mod_socket_recvmsg"`
 	ModSocketSendmsg      *ebpf.Program `ebpf:"mod_socket_sendmsg"`
+	ModSocketShutdown     *ebpf.Program `ebpf:"mod_socket_shutdown"`
 	ModTaskAlloc          *ebpf.Program `ebpf:"mod_task_alloc"`
 	ModTaskFree           *ebpf.Program `ebpf:"mod_task_free"`
+	ModTaskKill           *ebpf.Program `ebpf:"mod_task_kill"`
 	ModUnixMaySend        *ebpf.Program `ebpf:"mod_unix_may_send"`
 	ModUnixStreamConnect  *ebpf.Program `ebpf:"mod_unix_stream_connect"`
 	NoteHostRoot          *ebpf.Program `ebpf:"note_host_root"`
@@ -1182,10 +1244,15 @@ func (p *EnforcerPrograms) Close() error {
 		p.ForgetImage,
 		p.ForgetPaths,
 		p.ForgetScope,
+		p.LockScope,
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCommittedCreds,
 		p.LsmBprmCredsForExec,
+		p.LsmCapable,
 		p.LsmFileFcntl,
+		p.LsmFileIoctl,
+		p.LsmFileIoctlCompat,
+		p.LsmFileLock,
 		p.LsmFileOpen,
 		p.LsmFilePermission,
 		p.LsmFileTruncate,
@@ -1211,19 +1278,26 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmPtraceAccessCheck,
 		p.LsmPtraceTraceme,
 		p.LsmSkFreeSecurity,
+		p.LsmSocketAccept,
 		p.LsmSocketBind,
 		p.LsmSocketConnect,
 		p.LsmSocketCreate,
 		p.LsmSocketListen,
 		p.LsmSocketRecvmsg,
 		p.LsmSocketSendmsg,
+		p.LsmSocketShutdown,
 		p.LsmTaskAlloc,
 		p.LsmTaskFree,
+		p.LsmTaskKill,
 		p.LsmUnixMaySend,
 		p.LsmUnixStreamConnect,
 		p.MarkCgroup,
 		p.ModBprmCheckSecurity,
+		p.ModCapable,
 		p.ModFileFcntl,
+		p.ModFileIoctl,
+		p.ModFileIoctlCompat,
+		p.ModFileLock,
 		p.ModFileOpen,
 		p.ModFilePermission,
 		p.ModFileTruncate,
@@ -1248,14 +1322,17 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModPtraceAccessCheck,
 		p.ModPtraceTraceme,
 		p.ModSkFreeSecurity,
+		p.ModSocketAccept,
 		p.ModSocketBind,
 		p.ModSocketConnect,
 		p.ModSocketCreate,
 		p.ModSocketListen,
 		p.ModSocketRecvmsg,
 		p.ModSocketSendmsg,
+		p.ModSocketShutdown,
 		p.ModTaskAlloc,
 		p.ModTaskFree,
+		p.ModTaskKill,
 		p.ModUnixMaySend,
 		p.ModUnixStreamConnect,
 		p.NoteHostRoot,

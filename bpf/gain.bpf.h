@@ -31,20 +31,6 @@ static __always_inline bool gain_room(struct scope *scope, u64 now, bool gives)
 	       bpf_ringbuf_query(&records, BPF_RB_AVAIL_DATA) <= RING_SIZE / 2;
 }
 
-/* pid_inside is the current process's number in its own pid namespace. */
-static __always_inline u32 pid_inside(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
-	u32 at = bpf_core_field_offset(struct pid, numbers) +
-		 BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
-		 bpf_core_field_offset(struct upid, nr);
-	u32 number = 0;
-
-	bpf_probe_read_kernel(&number, sizeof(number), (void *)pid + at);
-	return number;
-}
-
 /* begin_gain returns a record to be filled and sent, or NULL. */
 static __always_inline struct origin *begin_gain(struct act *act, u32 kind, u32 way, u64 labels)
 {
@@ -79,7 +65,7 @@ static __always_inline struct origin *begin_gain(struct act *act, u32 kind, u32 
 	origin->scope = act->slot;
 	origin->generation = act->generation;
 	origin->tgid = bpf_get_current_pid_tgid() >> 32;
-	origin->inside = pid_inside();
+	origin->inside = pid_inside(BPF_CORE_READ(task, group_leader));
 	origin->uid = bpf_get_current_uid_gid();
 	origin->pad = 0;
 	bpf_get_current_comm(origin->comm, sizeof(origin->comm));

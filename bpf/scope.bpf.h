@@ -152,7 +152,7 @@ static __always_inline struct image *image_at(u32 image)
 enum membership {
 	OUTSIDE,
 	INSIDE,
-	REFUSED, /* inside, and its state cannot be had: deny */
+	REFUSED, /* inside, and its state cannot be had, or the scope is locked: deny */
 };
 
 static __always_inline struct scope *scope_at(u32 slot)
@@ -165,6 +165,19 @@ static __always_inline struct scope *scope_at(u32 slot)
 static __always_inline struct process *current_process(void)
 {
 	return process_of(bpf_get_current_task_btf());
+}
+
+/* pid_inside is a process's number in its own pid namespace. */
+static __always_inline u32 pid_inside(struct task_struct *leader)
+{
+	struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+	u32 at = bpf_core_field_offset(struct pid, numbers) +
+		 BPF_CORE_READ(pid, level) * bpf_core_type_size(struct upid) +
+		 bpf_core_field_offset(struct upid, nr);
+	u32 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), (void *)pid + at);
+	return number;
 }
 
 static __always_inline bool in_setup(struct act *act)
@@ -224,8 +237,12 @@ static __always_inline void take_confines(struct process *process, u64 id)
 		__sync_fetch_and_or(&process->labels, *(volatile u64 *)&confined->labels);
 }
 
-/* take_shared gives the current process the labels that came to what it shares, and those
- * of rules that were added for it. */
+/*
+ * take_shared gives the current process the labels that came to what it shares, and those
+ * of rules that were added for it. It returns whether the scope is locked: then the
+ * process's number stays behind the scope's, which grew when it was locked, so that each
+ * event comes here and an open scope pays nothing.
+ */
 __noinline int take_shared(void)
 {
 	struct process *process = current_process();
@@ -239,6 +256,10 @@ __noinline int take_shared(void)
 	/* First the number: what comes meanwhile is taken the next time. Noted last, since
 	 * other threads go on without looking once it is. */
 	growth = *(volatile u64 *)&scope->growth;
+	if (*(volatile u32 *)&scope->flags & SCOPE_LOCKED) {
+		__sync_fetch_and_add(&scope->locked, 1);
+		return 1;
+	}
 	take_confines(process, id);
 	sharer = bpf_map_lookup_elem(&sharers, &id);
 	labels = sharer ? *(volatile u64 *)&sharer->labels & ~process->labels & ~process->cleared
@@ -277,12 +298,21 @@ static __always_inline enum membership enter(struct act *act)
 	if (!scope || scope->generation != act->generation)
 		return REFUSED;
 	act->image = scope->image;
-	if (process->growth != scope->growth)
-		take_shared();
+	if (process->growth != scope->growth && take_shared())
+		return REFUSED;
 	act->labels = process->labels;
 	act->lineage = process->lineage;
 	act->cleared = process->cleared;
 	return INSIDE;
+}
+
+/* is_locked tells whether the current task is in a scope that is locked, or whose state
+ * cannot be had. */
+static __always_inline bool is_locked(void)
+{
+	struct act act = {};
+
+	return enter(&act) == REFUSED;
 }
 
 static __always_inline struct scope_files *files_of(struct act *act)

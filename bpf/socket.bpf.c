@@ -125,7 +125,7 @@ static __always_inline bool on_socket_connect(struct socket *sock, struct sockad
 
 	/* By the address's family: SMC and others take those of IP. */
 	if (!program && !from_sockaddr(&address, sk, name, false))
-		return false;
+		return BPF_CORE_READ(sk, __sk_common.skc_family) != AF_UNIX && is_locked();
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
@@ -444,7 +444,7 @@ static __always_inline bool on_socket_bind(struct socket *sock, struct sockaddr 
 		__builtin_memcpy(address.bytes, given.v6, 16);
 		__builtin_memcpy(&address.bytes[16], &given.port, 2);
 	} else {
-		return false;
+		return is_locked();
 	}
 	return judge_bind(sk, &address, false);
 }

@@ -206,6 +206,8 @@ func (s *actorState) step(args []string) error {
 		return measure(args[0])
 	case "race":
 		return race(args)
+	case "storm":
+		return runStorm(args[0])
 	case "crowd":
 		return crowd(args)
 	case "dial":

@@ -109,7 +109,7 @@ func (k *Kernel) adoptScopes(slots []Slot) error {
 		if err := k.maps["scopes"].Lookup(slot.Index, &scope); err != nil {
 			return fmt.Errorf("read scope %d: %w", slot.Index, err)
 		}
-		k.scopes[slot.Index] = installed{generation: scope.Generation, image: scope.Image, previous: scope.Previous, needs: k.attachedNeeds()}
+		k.scopes[slot.Index] = installed{generation: scope.Generation, image: scope.Image, previous: scope.Previous, needs: k.attachedNeeds(), locked: scope.Flags&scopeLocked != 0}
 		k.current[slot.Index].Store(scope.Image)
 		var head bpf.EnforcerImage
 		if err := k.maps["images"].Lookup(scope.Image, &head); err != nil {

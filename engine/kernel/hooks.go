@@ -29,6 +29,9 @@ const (
 	needBinds                     // addresses that are listened on
 	needChannels                  // labels flow between processes
 	needReceives                  // data that arrives is decided on
+	needLock                      // nothing but a lock refuses it
+
+	needAll = needLock<<1 - 1
 )
 
 // hook is one place where a program is attached: the names of its programs are
@@ -90,6 +93,13 @@ func hooks() []hook {
 		{name: "task_free", need: needFlow},
 		{name: "inode_free_security", need: needAlways},
 		{name: "file_permission", need: needFlow | needReceives},
+		{name: "task_kill", need: needLock},
+		{name: "file_ioctl", need: needLock},
+		{name: "file_ioctl_compat", need: needLock, optional: true},
+		{name: "file_lock", need: needLock},
+		{name: "socket_accept", need: needLock},
+		{name: "socket_shutdown", need: needLock},
+		{name: "capable", need: needLock},
 	}
 }
 

@@ -75,6 +75,7 @@ type installed struct {
 	image      uint32
 	previous   uint32 // image that is kept for what was decided under it, plus one; 0: none
 	needs      need
+	locked     bool       // all hooks are needed
 	policy     *dfa.Image // nil for a scope of a former process
 }
 

@@ -138,6 +138,12 @@ func decode(sample []byte, boot time.Time) (record Record, row uint32, err error
 		Deep: raw.Flags&processDeep != 0, Labels: raw.Labels,
 		Ancestors: ancestors(raw.Ancestors[:]),
 	}
+	for _, parent := range raw.Parents {
+		if parent.Tgid == 0 {
+			break
+		}
+		record.Parents = append(record.Parents, Parent{PID: int(parent.Tgid), Inside: int(parent.Inside), Comm: comm(parent.Comm[:])})
+	}
 	record.decidedBy(int(raw.Clause), raw.Reason)
 	record.Matches, record.MatchesCut = matches(raw.Matching[:], int(raw.Matches))
 	return record, raw.Row, nil

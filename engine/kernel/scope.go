@@ -24,6 +24,7 @@ const (
 	scopeHostRoot  = 1
 	scopeSaturated = 2
 	scopeKeptAll   = 4
+	scopeLocked    = 8
 )
 
 // Install puts a cgroup and everything below it under an image. When it returns,
@@ -246,6 +247,9 @@ func (k *Kernel) detachUnneeded() error {
 	var needed need
 	for _, s := range k.scopes {
 		needed |= s.needs
+		if s.locked {
+			needed |= needAll
+		}
 	}
 	var errs []error
 	for _, h := range k.present {
@@ -369,6 +373,7 @@ func (k *Kernel) Stats(slot Slot) (Stats, error) {
 		return Stats{}, err
 	}
 	return Stats{Denied: scope.Denied, Notified: scope.Notified, Lost: scope.Lost, Starved: scope.Starved, Unnoted: scope.GainsMissed,
+		Locked: scope.Flags&scopeLocked != 0, Refused: scope.Locked,
 		Saturated: scope.Flags&scopeSaturated != 0}, nil
 }
 

@@ -51,6 +51,8 @@ type Stats struct {
 	Lost     uint64 // records that did not fit into the ring buffer
 	Starved  uint64 // operations refused for want of memory, without a record
 	Unnoted  uint64 // gains of labels without a record
+	Locked   bool   // everything is refused
+	Refused  uint64 // operations while it was locked, without records
 	// Saturated: there was no room for what is to be remembered of files.
 	Saturated bool
 }
@@ -71,6 +73,13 @@ type Process struct {
 	Labels    uint64
 	Lineage   uint64 // bits of what it and its ancestors have run
 	Cleared   uint64 // labels that its program has cleared, and does not regain
+}
+
+// Parent is a process above another.
+type Parent struct {
+	PID    int // as the host numbers it
+	Inside int // and as its own pid namespace does
+	Comm   string
 }
 
 // Record is one decoded record of the ring buffer.
@@ -119,6 +128,9 @@ type Record struct {
 	// Stderr is the pipe or terminal that was the process's standard error, if it is one
 	// that it could write to.
 	Stderr FileID
+	// Parents are the nearest processes above it in the scope, as they were then: the
+	// nearest first.
+	Parents []Parent
 	// Asked is what became of an ask, Ask whom an answer to it is for.
 	Asked Asked
 	Ask   AskKey
