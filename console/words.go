@@ -52,6 +52,10 @@ func Happened(e *api.Event) string {
 		return "approved:"
 	case feedback.Denial:
 		return "denied:"
+	case feedback.Locked:
+		return "locked:"
+	case feedback.Unlocked:
+		return "unlocked:"
 	case feedback.Withdrawn:
 		return "withdrawn:"
 	case feedback.Warned:

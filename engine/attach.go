@@ -46,6 +46,9 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 	}
 	to, err := e.findTarget(s.id, int(req.Pid))
 	if err == nil {
+		err = e.refuseLocked(s.id)
+	}
+	if err == nil {
 		err = e.install(ctx, s, to, req.Rootfs)
 	}
 	if err != nil {

@@ -32,6 +32,9 @@ type enforcer interface {
 	// Confine gives a process of the scope labels that nothing takes away.
 	Confine(slot kernel.Slot, pid int, labels uint64) error
 	Remove(kernel.Slot) error
+	// Lock makes everything fail that begins after it returns, until Unlock.
+	Lock(kernel.Slot) error
+	Unlock(kernel.Slot) error
 	Slots() ([]kernel.Slot, error)
 	// Cgroup is the id of the cgroup that a slot is bound to; 0: the slot is gone.
 	Cgroup(kernel.Slot) (uint64, error)
@@ -82,6 +85,9 @@ type host interface {
 	Continue(pid int, started uint64) error
 	// Mounts is the mountinfo of a process, as proc(5) has it.
 	Mounts(pid int) ([]byte, error)
+	// Freeze stops all processes of a cgroup and below it, and returns when they have
+	// stopped, or lets them go on.
+	Freeze(dir string, freeze bool) error
 	// Parent is the pid of the process's parent.
 	Parent(pid int) (int, error)
 	// WorkingDirectory is where a process is, as it sees it, and which file that is; its

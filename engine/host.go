@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -187,6 +188,34 @@ func (h realHost) Populated(dir string) (bool, error) {
 		}
 	}
 	return false, fmt.Errorf("read %s: no \"populated\" in cgroup.events", dir)
+}
+
+// freezeTime bounds how long processes may take to stop: those that are in the kernel for
+// a while, as for a slow disk, stop when they come back.
+const freezeTime = 10 * time.Second
+
+// Freeze implements host.
+func (h realHost) Freeze(dir string, freeze bool) error {
+	word := "0"
+	if freeze {
+		word = "1"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.freeze"), []byte(word), 0); err != nil {
+		return fmt.Errorf("freeze a cgroup: %w", goneError(err))
+	}
+	for deadline := time.Now().Add(freezeTime); freeze; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+		if err != nil {
+			return fmt.Errorf("freeze a cgroup: %w", goneError(err))
+		}
+		if strings.Contains(string(text), "frozen 1") {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("freeze a cgroup: not all of its processes have stopped after %v", freezeTime)
+		}
+	}
+	return nil
 }
 
 // Processes implements host.

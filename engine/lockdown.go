@@ -308,11 +308,6 @@ func lockSentence(lock *state.Lock) string {
 	return text
 }
 
-// operatorOf is who asks, as the client tells.
-func operatorOf(by *api.Operator) operator {
-	return operator{UID: by.GetUid(), Name: by.GetName(), Via: by.GetVia()}
-}
-
 func apiLock(lock *state.Lock, running bool) *api.Lock {
 	out := &api.Lock{Id: lock.ID, Name: lock.Name, By: lock.By, Because: lock.Because, Frozen: lock.Freeze, Running: running}
 	if !lock.Since.IsZero() {

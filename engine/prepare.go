@@ -32,6 +32,10 @@ func (e *Engine) prepare(req *api.PrepareRequest) (*api.PrepareResponse, error) 
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	defer e.ids.lock(req.Id)()
+	if err := e.refuseLocked(req.Id); err != nil {
+		e.images.release(img)
+		return nil, err
+	}
 	if err := e.makeRoom(req.Id); err != nil {
 		e.images.release(img)
 		return nil, err

@@ -94,7 +94,11 @@ func (e *Engine) restoreScope(dir string, held map[kernel.Slot]bool) {
 		}
 		return
 	}
-	if err := errors.Join(err, s.events.fault, e.finishSwap(s), e.resume(s)); err != nil {
+	// The note of a lock is made first.
+	if lock := e.states.LoadLock(s.id); lock != nil && r.Lock == nil {
+		err = errors.Join(err, s.change(func(r *record) { r.Lock = lock }))
+	}
+	if err := errors.Join(err, s.events.fault, e.enforceLock(s), e.finishSwap(s), e.resume(s)); err != nil {
 		log.WithError(err).Error("scope taken over with faults")
 		s.degrade(strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
@@ -187,6 +191,9 @@ func (e *Engine) reinstall(ctx context.Context, s *scope) error {
 	}
 	if err == nil {
 		err = e.selfTest(ctx, slot, cgroup)
+	}
+	if err == nil {
+		err = e.enforceLock(s)
 	}
 	if err != nil {
 		s.degrade("the policy is NOT in force: " + err.Error())

@@ -172,6 +172,13 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 	case r.State == enforcing && r.Slot == nil:
 		out.State = "failed"
 	}
+	if r.Lock != nil && r.State != closed {
+		out.Lock = apiLock(r.Lock, true)
+		out.Lock.Refused = stats.Refused
+		if out.State == string(enforcing) && stats.Locked {
+			out.State = "locked"
+		}
+	}
 	if !r.Attached.IsZero() {
 		out.StartedUnixMs = r.Attached.UnixMilli()
 	}
@@ -195,7 +202,7 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 
 // troubles are the sentences that tell what is wrong with a scope.
 func (r *record) troubles(stats kernel.Stats) []string {
-	troubles := append([]string{}, r.Degraded...)
+	troubles := append(r.lockTrouble(stats), r.Degraded...)
 	if r.Lost != "" {
 		troubles = append(troubles, lostSentence(r.ID, r.Lost))
 	}

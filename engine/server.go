@@ -108,6 +108,10 @@ func (s *service) List(_ context.Context, req *api.ListRequest) (*api.ListRespon
 		}
 		response.Scopes = append(response.Scopes, out)
 	}
+	for _, locked := range s.engine.lockedScopes() { // in place of one that was closed lately
+		response.Scopes = slices.DeleteFunc(response.Scopes, func(other *api.Scope) bool { return other.Id == locked.Id })
+		response.Scopes = append(response.Scopes, locked)
+	}
 	s.engine.mu.Lock()
 	response.Scopes = append(response.Scopes, s.engine.unread...)
 	s.engine.mu.Unlock()
@@ -125,6 +129,16 @@ func (s *service) Events(ctx context.Context, req *api.EventsRequest, stream api
 // Provenance implements api.EngineService.
 func (s *service) Provenance(_ context.Context, req *api.ProvenanceRequest) (*api.ProvenanceResponse, error) {
 	return s.engine.provenance(req.Scope, req.Sequence)
+}
+
+// Lockdown implements api.EngineService.
+func (s *service) Lockdown(_ context.Context, req *api.LockdownRequest) (*api.LockdownResponse, error) {
+	return s.engine.lockdown(req)
+}
+
+// Unlock implements api.EngineService.
+func (s *service) Unlock(_ context.Context, req *api.UnlockRequest) (*api.UnlockResponse, error) {
+	return s.engine.unlock(req)
 }
 
 // degraded lists what is not as it should be for all scopes.

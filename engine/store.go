@@ -82,6 +82,8 @@ type record struct {
 	Lost string
 	// Next is a policy that is being put into force.
 	Next *next `json:",omitempty"`
+	// Lock is an operator's, or nil.
+	Lock *state.Lock
 	// Degraded are sentences on what is not as it should be.
 	Degraded []string
 }

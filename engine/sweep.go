@@ -81,6 +81,11 @@ func (e *Engine) finish(s *scope, why string) error {
 			return fmt.Errorf("remove scope from the kernel: %w", err)
 		}
 	}
+	if r.Lock != nil && r.Run == "" { // it is not started again
+		if err := e.states.RemoveLock(s.id); err != nil {
+			e.log.WithFields(s.fields()).WithError(err).Warn("forget a lock")
+		}
+	}
 	e.discard(s)
 	s.mu.Lock()
 	s.record.State = closed
@@ -181,6 +186,7 @@ func (e *Engine) sweepScope(ctx context.Context, s *scope) {
 	case r.State == enforcing && r.Slot == nil:
 		err = e.reinstall(ctx, s)
 	case r.State == enforcing:
+		err = e.keepLocked(s)
 		e.tellLost(s)
 	}
 	s.mu.Lock()

@@ -47,16 +47,18 @@ const (
 	Revoked   Outcome = "revoked"   // a person takes the answer back
 	UsedUp    Outcome = "used-up"   // of what was granted nothing is left
 	Expired   Outcome = "expired"   // the answer's time is up
+	Locked    Outcome = "locked"    // an operator locks the scope
+	Unlocked  Outcome = "unlocked"
 
 	// Added is of no operation either: rules were added to the policy.
 	Added Outcome = "added"
 )
 
-// OfRequest tells whether it is of a request, or of rules that were added, and no operation:
-// the engine's own, which the kernel has not counted.
+// OfRequest tells whether it is of a request, a lock, or of rules that were added, and no
+// operation: the engine's own, which the kernel has not counted.
 func (o Outcome) OfRequest() bool {
 	switch o {
-	case Grant, Denial, Withdrawn, Warned, Revoked, UsedUp, Expired, Added:
+	case Grant, Denial, Withdrawn, Warned, Revoked, UsedUp, Expired, Locked, Unlocked, Added:
 		return true
 	}
 	return false
@@ -106,6 +108,10 @@ type Item struct {
 	Warnings []string `json:",omitempty"`
 	// Until is when a held operation is refused, or an answer is over.
 	Until time.Time `json:",omitzero"`
+	// Since and Refused are of an Unlocked one: since when it was locked, and how many
+	// operations were refused.
+	Since   time.Time `json:",omitzero"`
+	Refused uint64    `json:",omitempty"`
 	// Unrecorded is set where the item stands for operations whose records were lost: so
 	// many that were decided alike. What they were about is not known.
 	Unrecorded uint64

@@ -40,6 +40,9 @@ func (i Item) Message() string {
 	if i.Outcome == Added {
 		return b.String() + i.added()
 	}
+	if i.Outcome == Locked || i.Outcome == Unlocked {
+		return "ActPlane: " + i.lock()
+	}
 	i.writeOperation(&b)
 	if i.Outcome != "" {
 		i.writeAsked(&b)

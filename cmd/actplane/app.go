@@ -101,7 +101,7 @@ func newApp() *cli.App {
 		Commands: []*cli.Command{
 			initCommand(), checkCommand(), testCommand(), explainCommand(), diffCommand(), replayCommand(),
 			fmtCommand(), schemaCommand(), compileCommand(), signCommand(), verifyCommand(),
-			doctorCommand(), psCommand(), stateCommand(), eventsCommand(), requestsCommand(), approveCommand(), denyCommand(), grantsCommand(), revokeCommand(), topCommand(), webCommand(), runCommand(),
+			doctorCommand(), psCommand(), stateCommand(), eventsCommand(), requestsCommand(), approveCommand(), denyCommand(), grantsCommand(), revokeCommand(), lockdownCommand(), unlockCommand(), topCommand(), webCommand(), runCommand(),
 			installCommand(), uninstallCommand(), completionCommand(), helpCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -65,7 +65,7 @@ func TestComplete(t *testing.T) {
 		"state|reset||":              "web agent",
 		"state|reset|web||":          "",
 		"state|ls|-|":                "--wide --json --help",
-		"help|un|":                   "uninstall",
+		"help|un|":                   "unlock uninstall",
 		"completion||":               "bash zsh fish",
 		"completion|zsh||":           "",
 		strings.Repeat("x|", 10_000): "",

@@ -81,6 +81,7 @@ type scopeLine struct {
 	Processes uint32     `json:"processes"`
 	Degraded  []string   `json:"degraded"`
 	Warnings  []string   `json:"warnings"`
+	Lock      *lockLine  `json:"lock"` // null when it is not locked
 	// Clauses are those of the policy, with what they really do on this host.
 	Clauses     []clauseLine `json:"clauses"`
 	ClausesLeft uint32       `json:"clauses_left"` // that did not fit into the engine's answer
@@ -100,6 +101,7 @@ func lineOf(s *api.Scope) scopeLine {
 		Denied: s.Denied, Notified: s.Notified, Lost: s.Lost, Processes: s.Processes,
 		Degraded: append([]string{}, s.Degraded...), Warnings: append([]string{}, s.Warnings...),
 	}
+	line.Lock = lockLineOf(s.Lock)
 	line.Clauses, line.ClausesLeft = []clauseLine{}, s.ClausesLeft
 	for _, c := range s.Clauses {
 		line.Clauses = append(line.Clauses, clauseLine{c.Rule, c.Text, c.Position, c.Mode})

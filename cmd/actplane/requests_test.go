@@ -166,6 +166,7 @@ func TestAnswers(t *testing.T) {
 	for _, line := range []string{
 		"approve", "approve a b", "approve x --once --scope-lifetime", "approve x --for 1m --scope-lifetime", "approve x --for 10", "approve x --for 0s", "deny x --for -1m", "deny x --for 1ms",
 		"approve x --format xml", "requests a b", "requests --format xml", "grants a b", "grants --format xml", "revoke", "revoke a b", "deny", "approve x --because y",
+		"lockdown", "lockdown a b", "lockdown a --all", "lockdown a --format xml", "unlock", "unlock a --all", "unlock a b", "unlock a --because x",
 	} {
 		var out, errs strings.Builder
 		if code := run(append([]string{"actplane"}, append(strings.Fields(line), "--run-dir", dir)...), nil, &out, &errs); code != exitUsage || errs.Len() == 0 {

@@ -951,7 +951,7 @@ type Scope struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // "staged", "enforcing", "failed", "closed"; "unknown": in force, and its record cannot be read
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // "staged", "enforcing", "locked", "failed", "closed"; "unknown": in force, and its record cannot be read
 	Mode          string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
 	Cgroup        string                 `protobuf:"bytes,5,opt,name=cgroup,proto3" json:"cgroup,omitempty"` // path below the cgroup v2 mount
 	StartedUnixMs int64                  `protobuf:"varint,6,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
@@ -966,6 +966,7 @@ type Scope struct {
 	Clauses       []*Clause              `protobuf:"bytes,15,rep,name=clauses,proto3" json:"clauses,omitempty"`                             // if asked for
 	ClausesLeft   uint32                 `protobuf:"varint,16,opt,name=clauses_left,json=clausesLeft,proto3" json:"clauses_left,omitempty"` // that did not fit into the answer
 	Image         string                 `protobuf:"bytes,17,opt,name=image,proto3" json:"image,omitempty"`                                 // may be empty
+	Lock          *Lock                  `protobuf:"bytes,18,opt,name=lock,proto3" json:"lock,omitempty"`                                   // unset when it is not locked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1119,6 +1120,338 @@ func (x *Scope) GetImage() string {
 	return ""
 }
 
+func (x *Scope) GetLock() *Lock {
+	if x != nil {
+		return x.Lock
+	}
+	return nil
+}
+
+// Lock is an operator's word that nothing of a container may go on.
+type Lock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                                         // the container's
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                                     // what people call it
+	SinceUnixMs   int64                  `protobuf:"varint,3,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // 0: not known
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	Because       string                 `protobuf:"bytes,5,opt,name=because,proto3" json:"because,omitempty"` // may be empty
+	Frozen        bool                   `protobuf:"varint,6,opt,name=frozen,proto3" json:"frozen,omitempty"`  // its processes are stopped, too
+	Running       bool                   `protobuf:"varint,7,opt,name=running,proto3" json:"running,omitempty"`
+	Refused       uint64                 `protobuf:"varint,8,opt,name=refused,proto3" json:"refused,omitempty"` // operations so far, of the running one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lock) Reset() {
+	*x = Lock{}
+	mi := &file_engine_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lock) ProtoMessage() {}
+
+func (x *Lock) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lock.ProtoReflect.Descriptor instead.
+func (*Lock) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Lock) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Lock) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Lock) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Lock) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Lock) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *Lock) GetFrozen() bool {
+	if x != nil {
+		return x.Frozen
+	}
+	return false
+}
+
+func (x *Lock) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *Lock) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+type LockdownRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // container id, a unique prefix or a name; it need not run
+	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`    // all that run
+	Because       string                 `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
+	Freeze        bool                   `protobuf:"varint,4,opt,name=freeze,proto3" json:"freeze,omitempty"` // also stop the processes
+	By            *Operator              `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockdownRequest) Reset() {
+	*x = LockdownRequest{}
+	mi := &file_engine_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockdownRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockdownRequest) ProtoMessage() {}
+
+func (x *LockdownRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockdownRequest.ProtoReflect.Descriptor instead.
+func (*LockdownRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *LockdownRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *LockdownRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *LockdownRequest) GetBecause() string {
+	if x != nil {
+		return x.Because
+	}
+	return ""
+}
+
+func (x *LockdownRequest) GetFreeze() bool {
+	if x != nil {
+		return x.Freeze
+	}
+	return false
+}
+
+func (x *LockdownRequest) GetBy() *Operator {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+type LockdownResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locks         []*Lock                `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockdownResponse) Reset() {
+	*x = LockdownResponse{}
+	mi := &file_engine_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockdownResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockdownResponse) ProtoMessage() {}
+
+func (x *LockdownResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockdownResponse.ProtoReflect.Descriptor instead.
+func (*LockdownResponse) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LockdownResponse) GetLocks() []*Lock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+type UnlockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"` // all that are locked
+	By            *Operator              `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlockRequest) Reset() {
+	*x = UnlockRequest{}
+	mi := &file_engine_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlockRequest) ProtoMessage() {}
+
+func (x *UnlockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlockRequest.ProtoReflect.Descriptor instead.
+func (*UnlockRequest) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *UnlockRequest) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *UnlockRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *UnlockRequest) GetBy() *Operator {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+type UnlockResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locks         []*Lock                `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"` // as they were
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlockResponse) Reset() {
+	*x = UnlockResponse{}
+	mi := &file_engine_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlockResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlockResponse) ProtoMessage() {}
+
+func (x *UnlockResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlockResponse.ProtoReflect.Descriptor instead.
+func (*UnlockResponse) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *UnlockResponse) GetLocks() []*Lock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
 // Clause is one of a policy's, or a default.
 type Clause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1132,7 +1465,7 @@ type Clause struct {
 
 func (x *Clause) Reset() {
 	*x = Clause{}
-	mi := &file_engine_proto_msgTypes[17]
+	mi := &file_engine_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1477,7 @@ func (x *Clause) String() string {
 func (*Clause) ProtoMessage() {}
 
 func (x *Clause) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[17]
+	mi := &file_engine_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1490,7 @@ func (x *Clause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clause.ProtoReflect.Descriptor instead.
 func (*Clause) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{17}
+	return file_engine_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Clause) GetRule() string {
@@ -1200,7 +1533,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_engine_proto_msgTypes[18]
+	mi := &file_engine_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1545,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[18]
+	mi := &file_engine_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1558,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{18}
+	return file_engine_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EventsRequest) GetScope() string {
@@ -1289,7 +1622,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_engine_proto_msgTypes[19]
+	mi := &file_engine_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1634,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[19]
+	mi := &file_engine_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1647,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{19}
+	return file_engine_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Event) GetScope() string {
@@ -1512,7 +1845,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_engine_proto_msgTypes[20]
+	mi := &file_engine_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1857,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[20]
+	mi := &file_engine_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1870,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{20}
+	return file_engine_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Origin) GetLabel() string {
@@ -1589,7 +1922,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_engine_proto_msgTypes[21]
+	mi := &file_engine_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1934,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[21]
+	mi := &file_engine_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1947,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{21}
+	return file_engine_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Step) GetWay() string {
@@ -1711,7 +2044,7 @@ type ProvenanceRequest struct {
 
 func (x *ProvenanceRequest) Reset() {
 	*x = ProvenanceRequest{}
-	mi := &file_engine_proto_msgTypes[22]
+	mi := &file_engine_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +2056,7 @@ func (x *ProvenanceRequest) String() string {
 func (*ProvenanceRequest) ProtoMessage() {}
 
 func (x *ProvenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[22]
+	mi := &file_engine_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +2069,7 @@ func (x *ProvenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProvenanceRequest.ProtoReflect.Descriptor instead.
 func (*ProvenanceRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{22}
+	return file_engine_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ProvenanceRequest) GetScope() string {
@@ -1765,7 +2098,7 @@ type ProvenanceResponse struct {
 
 func (x *ProvenanceResponse) Reset() {
 	*x = ProvenanceResponse{}
-	mi := &file_engine_proto_msgTypes[23]
+	mi := &file_engine_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +2110,7 @@ func (x *ProvenanceResponse) String() string {
 func (*ProvenanceResponse) ProtoMessage() {}
 
 func (x *ProvenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[23]
+	mi := &file_engine_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +2123,7 @@ func (x *ProvenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProvenanceResponse.ProtoReflect.Descriptor instead.
 func (*ProvenanceResponse) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{23}
+	return file_engine_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ProvenanceResponse) GetEvent() *Event {
@@ -1828,7 +2161,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_engine_proto_msgTypes[24]
+	mi := &file_engine_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +2173,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[24]
+	mi := &file_engine_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +2186,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{24}
+	return file_engine_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Node) GetId() string {
@@ -1905,7 +2238,7 @@ type Edge struct {
 
 func (x *Edge) Reset() {
 	*x = Edge{}
-	mi := &file_engine_proto_msgTypes[25]
+	mi := &file_engine_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2250,7 @@ func (x *Edge) String() string {
 func (*Edge) ProtoMessage() {}
 
 func (x *Edge) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[25]
+	mi := &file_engine_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2263,7 @@ func (x *Edge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edge.ProtoReflect.Descriptor instead.
 func (*Edge) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{25}
+	return file_engine_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Edge) GetFrom() string {
@@ -1979,7 +2312,7 @@ type RequestsRequest struct {
 
 func (x *RequestsRequest) Reset() {
 	*x = RequestsRequest{}
-	mi := &file_engine_proto_msgTypes[26]
+	mi := &file_engine_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2324,7 @@ func (x *RequestsRequest) String() string {
 func (*RequestsRequest) ProtoMessage() {}
 
 func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[26]
+	mi := &file_engine_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2337,7 @@ func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestsRequest.ProtoReflect.Descriptor instead.
 func (*RequestsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{26}
+	return file_engine_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RequestsRequest) GetScope() string {
@@ -2068,7 +2401,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_engine_proto_msgTypes[27]
+	mi := &file_engine_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2080,7 +2413,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[27]
+	mi := &file_engine_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2093,7 +2426,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{27}
+	return file_engine_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Request) GetId() string {
@@ -2296,7 +2629,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_engine_proto_msgTypes[28]
+	mi := &file_engine_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2641,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[28]
+	mi := &file_engine_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2654,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{28}
+	return file_engine_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Warning) GetApprover() string {
@@ -2348,7 +2681,7 @@ type Ancestor struct {
 
 func (x *Ancestor) Reset() {
 	*x = Ancestor{}
-	mi := &file_engine_proto_msgTypes[29]
+	mi := &file_engine_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2693,7 @@ func (x *Ancestor) String() string {
 func (*Ancestor) ProtoMessage() {}
 
 func (x *Ancestor) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[29]
+	mi := &file_engine_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2706,7 @@ func (x *Ancestor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ancestor.ProtoReflect.Descriptor instead.
 func (*Ancestor) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{29}
+	return file_engine_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Ancestor) GetPid() int64 {
@@ -2411,7 +2744,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_engine_proto_msgTypes[30]
+	mi := &file_engine_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2756,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[30]
+	mi := &file_engine_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2769,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{30}
+	return file_engine_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Answered) GetDenied() bool {
@@ -2530,7 +2863,7 @@ type Operator struct {
 
 func (x *Operator) Reset() {
 	*x = Operator{}
-	mi := &file_engine_proto_msgTypes[31]
+	mi := &file_engine_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2875,7 @@ func (x *Operator) String() string {
 func (*Operator) ProtoMessage() {}
 
 func (x *Operator) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[31]
+	mi := &file_engine_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2888,7 @@ func (x *Operator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operator.ProtoReflect.Descriptor instead.
 func (*Operator) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{31}
+	return file_engine_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Operator) GetUid() uint32 {
@@ -2601,7 +2934,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_engine_proto_msgTypes[32]
+	mi := &file_engine_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2946,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[32]
+	mi := &file_engine_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2959,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{32}
+	return file_engine_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AnswerRequest) GetId() string {
@@ -2687,7 +3020,7 @@ type ListGrantsRequest struct {
 
 func (x *ListGrantsRequest) Reset() {
 	*x = ListGrantsRequest{}
-	mi := &file_engine_proto_msgTypes[33]
+	mi := &file_engine_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2699,7 +3032,7 @@ func (x *ListGrantsRequest) String() string {
 func (*ListGrantsRequest) ProtoMessage() {}
 
 func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[33]
+	mi := &file_engine_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2712,7 +3045,7 @@ func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
 func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{33}
+	return file_engine_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListGrantsRequest) GetScope() string {
@@ -2731,7 +3064,7 @@ type ListGrantsResponse struct {
 
 func (x *ListGrantsResponse) Reset() {
 	*x = ListGrantsResponse{}
-	mi := &file_engine_proto_msgTypes[34]
+	mi := &file_engine_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +3076,7 @@ func (x *ListGrantsResponse) String() string {
 func (*ListGrantsResponse) ProtoMessage() {}
 
 func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[34]
+	mi := &file_engine_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +3089,7 @@ func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
 func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{34}
+	return file_engine_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListGrantsResponse) GetGrants() []*Grant {
@@ -2779,7 +3112,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_engine_proto_msgTypes[35]
+	mi := &file_engine_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +3124,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[35]
+	mi := &file_engine_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +3137,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{35}
+	return file_engine_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Grant) GetRequest() *Request {
@@ -2845,7 +3178,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_engine_proto_msgTypes[36]
+	mi := &file_engine_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2857,7 +3190,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[36]
+	mi := &file_engine_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2870,7 +3203,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{36}
+	return file_engine_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RevokeRequest) GetId() string {
@@ -2949,7 +3282,7 @@ const file_engine_proto_rawDesc = "" +
 	"\vListRequest\x12\x18\n" +
 	"\aclauses\x18\x01 \x01(\bR\aclauses\"E\n" +
 	"\fListResponse\x125\n" +
-	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xd4\x03\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\x86\x04\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -2968,7 +3301,31 @@ const file_engine_proto_rawDesc = "" +
 	"\bwarnings\x18\x0e \x03(\tR\bwarnings\x128\n" +
 	"\aclauses\x18\x0f \x03(\v2\x1e.dev.actplane.engine.v1.ClauseR\aclauses\x12!\n" +
 	"\fclauses_left\x18\x10 \x01(\rR\vclausesLeft\x12\x14\n" +
-	"\x05image\x18\x11 \x01(\tR\x05image\"`\n" +
+	"\x05image\x18\x11 \x01(\tR\x05image\x120\n" +
+	"\x04lock\x18\x12 \x01(\v2\x1c.dev.actplane.engine.v1.LockR\x04lock\"\xc4\x01\n" +
+	"\x04Lock\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
+	"\rsince_unix_ms\x18\x03 \x01(\x03R\vsinceUnixMs\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x18\n" +
+	"\abecause\x18\x05 \x01(\tR\abecause\x12\x16\n" +
+	"\x06frozen\x18\x06 \x01(\bR\x06frozen\x12\x18\n" +
+	"\arunning\x18\a \x01(\bR\arunning\x12\x18\n" +
+	"\arefused\x18\b \x01(\x04R\arefused\"\x9d\x01\n" +
+	"\x0fLockdownRequest\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\x12\x18\n" +
+	"\abecause\x18\x03 \x01(\tR\abecause\x12\x16\n" +
+	"\x06freeze\x18\x04 \x01(\bR\x06freeze\x120\n" +
+	"\x02by\x18\x05 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by\"F\n" +
+	"\x10LockdownResponse\x122\n" +
+	"\x05locks\x18\x01 \x03(\v2\x1c.dev.actplane.engine.v1.LockR\x05locks\"i\n" +
+	"\rUnlockRequest\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\x120\n" +
+	"\x02by\x18\x03 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by\"D\n" +
+	"\x0eUnlockResponse\x122\n" +
+	"\x05locks\x18\x01 \x03(\v2\x1c.dev.actplane.engine.v1.LockR\x05locks\"`\n" +
 	"\x06Clause\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1a\n" +
@@ -3135,7 +3492,8 @@ const file_engine_proto_rawDesc = "" +
 	"\x04used\x18\x04 \x01(\x04R\x04used\"Q\n" +
 	"\rRevokeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x120\n" +
-	"\x02by\x18\x02 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\x86\t\n" +
+	"\x02by\x18\x02 \x01(\v2 .dev.actplane.engine.v1.OperatorR\x02by2\xbe\n" +
+	"\n" +
 	"\x06Engine\x12W\n" +
 	"\x06Status\x12%.dev.actplane.engine.v1.StatusRequest\x1a&.dev.actplane.engine.v1.StatusResponse\x12Z\n" +
 	"\aPrepare\x12&.dev.actplane.engine.v1.PrepareRequest\x1a'.dev.actplane.engine.v1.PrepareResponse\x12W\n" +
@@ -3151,7 +3509,9 @@ const file_engine_proto_rawDesc = "" +
 	"\x06Answer\x12%.dev.actplane.engine.v1.AnswerRequest\x1a\x1f.dev.actplane.engine.v1.Request\x12c\n" +
 	"\n" +
 	"ListGrants\x12).dev.actplane.engine.v1.ListGrantsRequest\x1a*.dev.actplane.engine.v1.ListGrantsResponse\x12P\n" +
-	"\x06Revoke\x12%.dev.actplane.engine.v1.RevokeRequest\x1a\x1f.dev.actplane.engine.v1.RequestB-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
+	"\x06Revoke\x12%.dev.actplane.engine.v1.RevokeRequest\x1a\x1f.dev.actplane.engine.v1.Request\x12]\n" +
+	"\bLockdown\x12'.dev.actplane.engine.v1.LockdownRequest\x1a(.dev.actplane.engine.v1.LockdownResponse\x12W\n" +
+	"\x06Unlock\x12%.dev.actplane.engine.v1.UnlockRequest\x1a&.dev.actplane.engine.v1.UnlockResponseB-Z+github.com/actplane/actplane/engine/api;apib\x06proto3"
 
 var (
 	file_engine_proto_rawDescOnce sync.Once
@@ -3165,7 +3525,7 @@ func file_engine_proto_rawDescGZIP() []byte {
 	return file_engine_proto_rawDescData
 }
 
-var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_engine_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: dev.actplane.engine.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: dev.actplane.engine.v1.StatusResponse
@@ -3184,77 +3544,91 @@ var file_engine_proto_goTypes = []any{
 	(*ListRequest)(nil),        // 14: dev.actplane.engine.v1.ListRequest
 	(*ListResponse)(nil),       // 15: dev.actplane.engine.v1.ListResponse
 	(*Scope)(nil),              // 16: dev.actplane.engine.v1.Scope
-	(*Clause)(nil),             // 17: dev.actplane.engine.v1.Clause
-	(*EventsRequest)(nil),      // 18: dev.actplane.engine.v1.EventsRequest
-	(*Event)(nil),              // 19: dev.actplane.engine.v1.Event
-	(*Origin)(nil),             // 20: dev.actplane.engine.v1.Origin
-	(*Step)(nil),               // 21: dev.actplane.engine.v1.Step
-	(*ProvenanceRequest)(nil),  // 22: dev.actplane.engine.v1.ProvenanceRequest
-	(*ProvenanceResponse)(nil), // 23: dev.actplane.engine.v1.ProvenanceResponse
-	(*Node)(nil),               // 24: dev.actplane.engine.v1.Node
-	(*Edge)(nil),               // 25: dev.actplane.engine.v1.Edge
-	(*RequestsRequest)(nil),    // 26: dev.actplane.engine.v1.RequestsRequest
-	(*Request)(nil),            // 27: dev.actplane.engine.v1.Request
-	(*Warning)(nil),            // 28: dev.actplane.engine.v1.Warning
-	(*Ancestor)(nil),           // 29: dev.actplane.engine.v1.Ancestor
-	(*Answered)(nil),           // 30: dev.actplane.engine.v1.Answered
-	(*Operator)(nil),           // 31: dev.actplane.engine.v1.Operator
-	(*AnswerRequest)(nil),      // 32: dev.actplane.engine.v1.AnswerRequest
-	(*ListGrantsRequest)(nil),  // 33: dev.actplane.engine.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil), // 34: dev.actplane.engine.v1.ListGrantsResponse
-	(*Grant)(nil),              // 35: dev.actplane.engine.v1.Grant
-	(*RevokeRequest)(nil),      // 36: dev.actplane.engine.v1.RevokeRequest
+	(*Lock)(nil),               // 17: dev.actplane.engine.v1.Lock
+	(*LockdownRequest)(nil),    // 18: dev.actplane.engine.v1.LockdownRequest
+	(*LockdownResponse)(nil),   // 19: dev.actplane.engine.v1.LockdownResponse
+	(*UnlockRequest)(nil),      // 20: dev.actplane.engine.v1.UnlockRequest
+	(*UnlockResponse)(nil),     // 21: dev.actplane.engine.v1.UnlockResponse
+	(*Clause)(nil),             // 22: dev.actplane.engine.v1.Clause
+	(*EventsRequest)(nil),      // 23: dev.actplane.engine.v1.EventsRequest
+	(*Event)(nil),              // 24: dev.actplane.engine.v1.Event
+	(*Origin)(nil),             // 25: dev.actplane.engine.v1.Origin
+	(*Step)(nil),               // 26: dev.actplane.engine.v1.Step
+	(*ProvenanceRequest)(nil),  // 27: dev.actplane.engine.v1.ProvenanceRequest
+	(*ProvenanceResponse)(nil), // 28: dev.actplane.engine.v1.ProvenanceResponse
+	(*Node)(nil),               // 29: dev.actplane.engine.v1.Node
+	(*Edge)(nil),               // 30: dev.actplane.engine.v1.Edge
+	(*RequestsRequest)(nil),    // 31: dev.actplane.engine.v1.RequestsRequest
+	(*Request)(nil),            // 32: dev.actplane.engine.v1.Request
+	(*Warning)(nil),            // 33: dev.actplane.engine.v1.Warning
+	(*Ancestor)(nil),           // 34: dev.actplane.engine.v1.Ancestor
+	(*Answered)(nil),           // 35: dev.actplane.engine.v1.Answered
+	(*Operator)(nil),           // 36: dev.actplane.engine.v1.Operator
+	(*AnswerRequest)(nil),      // 37: dev.actplane.engine.v1.AnswerRequest
+	(*ListGrantsRequest)(nil),  // 38: dev.actplane.engine.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil), // 39: dev.actplane.engine.v1.ListGrantsResponse
+	(*Grant)(nil),              // 40: dev.actplane.engine.v1.Grant
+	(*RevokeRequest)(nil),      // 41: dev.actplane.engine.v1.RevokeRequest
 }
 var file_engine_proto_depIdxs = []int32{
 	2,  // 0: dev.actplane.engine.v1.PrepareRequest.layers:type_name -> dev.actplane.engine.v1.Layer
 	11, // 1: dev.actplane.engine.v1.StatesResponse.states:type_name -> dev.actplane.engine.v1.SavedState
 	16, // 2: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
-	17, // 3: dev.actplane.engine.v1.Scope.clauses:type_name -> dev.actplane.engine.v1.Clause
-	20, // 4: dev.actplane.engine.v1.Event.chain:type_name -> dev.actplane.engine.v1.Origin
-	21, // 5: dev.actplane.engine.v1.Origin.steps:type_name -> dev.actplane.engine.v1.Step
-	19, // 6: dev.actplane.engine.v1.ProvenanceResponse.event:type_name -> dev.actplane.engine.v1.Event
-	24, // 7: dev.actplane.engine.v1.ProvenanceResponse.nodes:type_name -> dev.actplane.engine.v1.Node
-	25, // 8: dev.actplane.engine.v1.ProvenanceResponse.edges:type_name -> dev.actplane.engine.v1.Edge
-	30, // 9: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
-	28, // 10: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
-	29, // 11: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
-	31, // 12: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
-	31, // 13: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
-	31, // 14: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	35, // 15: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
-	27, // 16: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
-	31, // 17: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	0,  // 18: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
-	3,  // 19: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
-	5,  // 20: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
-	7,  // 21: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
-	14, // 22: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
-	9,  // 23: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
-	12, // 24: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
-	18, // 25: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
-	22, // 26: dev.actplane.engine.v1.Engine.Provenance:input_type -> dev.actplane.engine.v1.ProvenanceRequest
-	26, // 27: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
-	32, // 28: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
-	33, // 29: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
-	36, // 30: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
-	1,  // 31: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
-	4,  // 32: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
-	6,  // 33: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
-	8,  // 34: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
-	15, // 35: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
-	10, // 36: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
-	13, // 37: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
-	19, // 38: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
-	23, // 39: dev.actplane.engine.v1.Engine.Provenance:output_type -> dev.actplane.engine.v1.ProvenanceResponse
-	27, // 40: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
-	27, // 41: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
-	34, // 42: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
-	27, // 43: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
-	31, // [31:44] is the sub-list for method output_type
-	18, // [18:31] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	22, // 3: dev.actplane.engine.v1.Scope.clauses:type_name -> dev.actplane.engine.v1.Clause
+	17, // 4: dev.actplane.engine.v1.Scope.lock:type_name -> dev.actplane.engine.v1.Lock
+	36, // 5: dev.actplane.engine.v1.LockdownRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	17, // 6: dev.actplane.engine.v1.LockdownResponse.locks:type_name -> dev.actplane.engine.v1.Lock
+	36, // 7: dev.actplane.engine.v1.UnlockRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	17, // 8: dev.actplane.engine.v1.UnlockResponse.locks:type_name -> dev.actplane.engine.v1.Lock
+	25, // 9: dev.actplane.engine.v1.Event.chain:type_name -> dev.actplane.engine.v1.Origin
+	26, // 10: dev.actplane.engine.v1.Origin.steps:type_name -> dev.actplane.engine.v1.Step
+	24, // 11: dev.actplane.engine.v1.ProvenanceResponse.event:type_name -> dev.actplane.engine.v1.Event
+	29, // 12: dev.actplane.engine.v1.ProvenanceResponse.nodes:type_name -> dev.actplane.engine.v1.Node
+	30, // 13: dev.actplane.engine.v1.ProvenanceResponse.edges:type_name -> dev.actplane.engine.v1.Edge
+	35, // 14: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
+	33, // 15: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
+	34, // 16: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
+	36, // 17: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
+	36, // 18: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
+	36, // 19: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	40, // 20: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
+	32, // 21: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
+	36, // 22: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	0,  // 23: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
+	3,  // 24: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
+	5,  // 25: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
+	7,  // 26: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
+	14, // 27: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
+	9,  // 28: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
+	12, // 29: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
+	23, // 30: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
+	27, // 31: dev.actplane.engine.v1.Engine.Provenance:input_type -> dev.actplane.engine.v1.ProvenanceRequest
+	31, // 32: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
+	37, // 33: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
+	38, // 34: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
+	41, // 35: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
+	18, // 36: dev.actplane.engine.v1.Engine.Lockdown:input_type -> dev.actplane.engine.v1.LockdownRequest
+	20, // 37: dev.actplane.engine.v1.Engine.Unlock:input_type -> dev.actplane.engine.v1.UnlockRequest
+	1,  // 38: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
+	4,  // 39: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
+	6,  // 40: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
+	8,  // 41: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
+	15, // 42: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
+	10, // 43: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
+	13, // 44: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
+	24, // 45: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
+	28, // 46: dev.actplane.engine.v1.Engine.Provenance:output_type -> dev.actplane.engine.v1.ProvenanceResponse
+	32, // 47: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
+	32, // 48: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
+	39, // 49: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
+	32, // 50: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
+	19, // 51: dev.actplane.engine.v1.Engine.Lockdown:output_type -> dev.actplane.engine.v1.LockdownResponse
+	21, // 52: dev.actplane.engine.v1.Engine.Unlock:output_type -> dev.actplane.engine.v1.UnlockResponse
+	38, // [38:53] is the sub-list for method output_type
+	23, // [23:38] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_engine_proto_init() }
@@ -3268,7 +3642,7 @@ func file_engine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_engine_proto_rawDesc), len(file_engine_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

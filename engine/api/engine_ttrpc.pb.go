@@ -21,6 +21,8 @@ type EngineService interface {
 	Answer(context.Context, *AnswerRequest) (*Request, error)
 	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
 	Revoke(context.Context, *RevokeRequest) (*Request, error)
+	Lockdown(context.Context, *LockdownRequest) (*LockdownResponse, error)
+	Unlock(context.Context, *UnlockRequest) (*UnlockResponse, error)
 }
 
 type Engine_EventsServer interface {
@@ -129,6 +131,20 @@ func RegisterEngineService(srv *ttrpc.Server, svc EngineService) {
 				}
 				return svc.Revoke(ctx, &req)
 			},
+			"Lockdown": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req LockdownRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Lockdown(ctx, &req)
+			},
+			"Unlock": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req UnlockRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Unlock(ctx, &req)
+			},
 		},
 		Streams: map[string]ttrpc.Stream{
 			"Events": {
@@ -171,6 +187,8 @@ type EngineClient interface {
 	Answer(context.Context, *AnswerRequest) (*Request, error)
 	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
 	Revoke(context.Context, *RevokeRequest) (*Request, error)
+	Lockdown(context.Context, *LockdownRequest) (*LockdownResponse, error)
+	Unlock(context.Context, *UnlockRequest) (*UnlockResponse, error)
 }
 
 type engineClient struct {
@@ -324,6 +342,22 @@ func (c *engineClient) ListGrants(ctx context.Context, req *ListGrantsRequest) (
 func (c *engineClient) Revoke(ctx context.Context, req *RevokeRequest) (*Request, error) {
 	var resp Request
 	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Revoke", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *engineClient) Lockdown(ctx context.Context, req *LockdownRequest) (*LockdownResponse, error) {
+	var resp LockdownResponse
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Lockdown", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *engineClient) Unlock(ctx context.Context, req *UnlockRequest) (*UnlockResponse, error) {
+	var resp UnlockResponse
+	if err := c.client.Call(ctx, "dev.actplane.engine.v1.Engine", "Unlock", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

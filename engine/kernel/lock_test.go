@@ -32,10 +32,12 @@ func TestLock(t *testing.T) {
 		done := make(chan string)
 		go func() { done <- a.do("storm", b.dir) }()
 		untilWritten(t, filepath.Join(b.dir, "open"))
+		fmt.Println("DBG locking", time.Now())
 		if err := b.k.Lock(b.slot); err != nil {
 			t.Fatal(err)
 		}
 		locked := monotonic()
+		fmt.Println("DBG locked", time.Now())
 		for range 50 {
 			neighbour.want("ok", "read", b.dir+"/open")
 		}
@@ -46,10 +48,12 @@ func TestLock(t *testing.T) {
 		if err != nil || !stats.Locked || stats.Refused == 0 {
 			t.Errorf("%+v %v", stats, err)
 		}
+		fmt.Println("DBG unlocking", time.Now())
 		unlocking := monotonic()
 		if err := b.k.Unlock(b.slot); err != nil {
 			t.Fatal(err)
 		}
+		fmt.Println("DBG unlocked", time.Now())
 		kinds := strings.Split(strings.TrimSuffix(<-done, ";"), ";")
 		if len(kinds) < 20 {
 			t.Errorf("the storm: %v", kinds)
