@@ -28,3 +28,12 @@ func Chain(e *api.Event) []feedback.Origin {
 	}
 	return chain
 }
+
+// Parents are the processes above that of an event, nearest first.
+func Parents(e *api.Event) []feedback.Parent {
+	var parents []feedback.Parent
+	for _, p := range e.Parents {
+		parents = append(parents, feedback.Parent{Program: p.Program, PID: int(p.PidInside), HostPID: int(p.Pid)})
+	}
+	return parents
+}

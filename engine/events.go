@@ -93,6 +93,7 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		Args:      rec.Args,
 		ArgsCut:   rec.ArgsCut,
 		Because:   rec.Reason,
+		Parents:   parents(rec.Parents),
 		Process:   feedbackProcess(rec.Process, rec.PID, rec.Comm),
 	}
 	if d, ok := n.defaultOf(rec.Default); ok {
@@ -162,7 +163,7 @@ func texts(list []string) []string {
 
 // event is an item as the API tells it.
 func (s *scope) event(item feedback.Item) *api.Event {
-	return &api.Event{
+	event := &api.Event{
 		Scope: s.id, ScopeName: s.now().Name,
 		Sequence: item.Sequence, TimeUnixMs: item.Time.UnixMilli(),
 		Effect: string(item.Effect), Operation: item.Operation, Object: text(item.Object), Args: texts(item.Args),
@@ -173,6 +174,17 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Unrecorded: item.Unrecorded, Also: item.Also, AlsoCut: item.AlsoCut, Chain: chain(item.Origins),
 		Reason: item.Reason, Warnings: item.Warnings,
 	}
+	for _, p := range item.Parents {
+		event.Parents = append(event.Parents, &api.Parent{Program: text(p.Program), Pid: int64(p.HostPID), PidInside: int64(p.PID)})
+	}
+	return event
+}
+
+func parents(list []kernel.Parent) (out []feedback.Parent) {
+	for _, p := range list {
+		out = append(out, feedback.Parent{Program: p.Comm, PID: p.Inside, HostPID: p.PID})
+	}
+	return out
 }
 
 // chain is how the labels came to the process, as the API tells it.

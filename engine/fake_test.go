@@ -45,7 +45,7 @@ type fakeKernel struct {
 	ended     []kernel.AskKey // whose uses were ended
 
 	install, selfTest, remove, swap, lock error // answers
-	entered, held                   chan struct{}
+	entered, held                         chan struct{}
 }
 
 func newFakeKernel() *fakeKernel {

@@ -207,8 +207,12 @@ func TestChainOfAnEvent(t *testing.T) {
 	m.kernel.records <- kernel.Record{
 		Slot: slot, Time: second(9), Effect: ir.Block, Op: ir.Exec, Clause: 1, Object: "/usr/bin/git", PID: 1009, Comm: "git",
 		Process: kernel.Process{ID: 9, Labels: 3}, Carried: 3,
+		Parents: []kernel.Parent{{PID: 1008, Inside: 8, Comm: "sh"}},
 	}
 	e := waitEvents(t, client, "c", 1)[0]
+	if len(e.Parents) != 1 || e.Parents[0].Program != "sh" || e.Parents[0].Pid != 1008 || e.Parents[0].PidInside != 8 {
+		t.Errorf("parents %v", e.Parents)
+	}
 	if len(e.Chain) != 1 || e.Chain[0].Label != "SECRET" || len(e.Chain[0].Steps) != 2 {
 		t.Fatalf("chain %v", e.Chain)
 	}

@@ -93,6 +93,8 @@ type Item struct {
 	Process Process
 	// Origins tell of each of these labels how the process came by it.
 	Origins []Origin `json:",omitempty"`
+	// Parents are the nearest processes above it in the scope, nearest first.
+	Parents []Parent `json:",omitempty"`
 	// Outcome and Request are of an ask: what became of it, and the request that
 	// people know it by. By is who answered.
 	Outcome Outcome `json:",omitempty"`
@@ -117,6 +119,13 @@ type Item struct {
 	Unrecorded uint64
 	// Lost counts the records of this scope that were lost just before this one.
 	Lost uint64
+}
+
+// Parent is a process above another one. What it calls itself is its own choice.
+type Parent struct {
+	Program string `json:"program"`
+	PID     int    `json:"pid,omitempty"`      // as its own pid namespace numbers it
+	HostPID int    `json:"host_pid,omitempty"` // not told inside
 }
 
 // Process is the kernel's record of a process in a scope.

@@ -52,7 +52,10 @@ func TestHostileTexts(t *testing.T) {
 		"name":     func(i *Item, text string) { i.Args = []string{text, "push"} },
 		"rule":     func(i *Item, text string) { i.Rule = text },
 		"chain":    func(i *Item, text string) { i.Origins = secretChain(); i.Origins[0].Steps[0].Object = text },
-		"reader":   func(i *Item, text string) { i.Origins = secretChain(); i.Origins[0].Steps[0].Program = text },
+		"parent": func(i *Item, text string) {
+			i.Clause, i.Parents = `block exec "git" unless lineage-includes exec "x"`, []Parent{{Program: text, PID: 1}}
+		},
+		"reader": func(i *Item, text string) { i.Origins = secretChain(); i.Origins[0].Steps[0].Program = text },
 	}
 	for place, put := range places {
 		harmless := push()

@@ -139,6 +139,11 @@ func TestMessage(t *testing.T) {
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again +
 				` Label AGENT: how the process came by it was not recorded.` +
 				` Label SECRET: "cat" (pid 41) read "/src/.env", a source of it, at 10:02:03Z; "python3" (pid 44) got it through a pipe at 2026-02-28T10:02:04Z; this process descends from that one.`},
+		{"lineage", func(i *Item) {
+			i.Clause = `block exec "git" unless lineage-includes exec "release"`
+			i.Parents = []Parent{{Program: "bash", PID: 41, HostPID: 9041}, {Program: "claude\n", PID: 12}}
+		}, `exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + ` Trying again changes nothing unless: lineage-includes exec "release".` +
+			` Nothing that excuses it has run in its lineage, which is "bash" (pid 41), started by "claude\n" (pid 12).`},
 		{"another rule", func(i *Item) { i.Also = []string{"no-git\n"} },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again + ` Another rule matches as well: "no-git\n".`},
 		{"other rules", func(i *Item) { i.Also = []string{"a", "b", "c", "d"} },

@@ -74,7 +74,7 @@ const (
 
 // origins are the sentences of a message; they begin with a space.
 func (i Item) origins() string {
-	text := ""
+	text := i.lineage()
 	for n, origin := range i.Origins {
 		label := " Label " + plain(origin.Label, maxNameShown) + ": "
 		next := label + origin.Text(i.Time, false) + "."
@@ -87,6 +87,18 @@ func (i Item) origins() string {
 		text += next
 	}
 	return text
+}
+
+// lineage tells who is in the process's lineage, where a clause excuses by that.
+func (i Item) lineage() string {
+	if _, exceptions := conditions(i.Clause); len(i.Parents) == 0 || i.Effect == Notify || !strings.Contains(exceptions, "lineage-includes ") {
+		return ""
+	}
+	var names []string
+	for _, parent := range i.Parents {
+		names = append(names, Step{Program: parent.Program, PID: parent.PID}.who(false))
+	}
+	return " Nothing that excuses it has run in its lineage, which is " + strings.Join(names, ", started by ") + "."
 }
 
 // ends leaves out all steps but the first and the last.
@@ -198,6 +210,15 @@ func moment(t, at time.Time) string {
 		return t.Format("15:04:05Z")
 	}
 	return t.Format(time.RFC3339)
+}
+
+// parentsInside leaves out what means nothing in a container.
+func parentsInside(parents []Parent) []Parent {
+	var out []Parent
+	for _, parent := range parents {
+		out = append(out, Parent{Program: cut(parent.Program, maxRawArg), PID: parent.PID})
+	}
+	return out
 }
 
 // inside leaves out of origins what means nothing in a container.

@@ -39,6 +39,7 @@ type Entry struct {
 	Labels         []string     `json:"labels,omitempty"`
 	Chain          []Origin     `json:"chain,omitempty"` // of each label, how the process came by it
 	Process        EntryProcess `json:"process"`
+	Parents        []Parent     `json:"parents,omitempty"` // above it, nearest first
 	Outcome        Outcome      `json:"outcome,omitempty"`
 	Request        string       `json:"request,omitempty"`
 	Reason         string       `json:"reason,omitempty"`
@@ -118,6 +119,7 @@ func newEntry(item Item) Entry {
 		ClausePosition: item.ClausePosition,
 		Labels:         item.Labels,
 		Chain:          inside(item.Origins),
+		Parents:        parentsInside(item.Parents),
 		Process:        EntryProcess{ID: strconv.FormatUint(item.Process.ID, 10), Comm: item.Process.Comm},
 		Outcome:        item.Outcome,
 		Request:        item.Request,

@@ -163,6 +163,7 @@ type eventLine struct {
 	Labels    []string  `json:"labels"`
 	// Chain tells of each label how the process came by it.
 	Chain   []feedback.Origin `json:"chain,omitempty"`
+	Parents []feedback.Parent `json:"parents,omitempty"` // above the process, nearest first
 	Lost    uint64            `json:"lost"`
 	Outcome string            `json:"outcome,omitempty"` // of what asks
 	Request string            `json:"request,omitempty"`
@@ -188,7 +189,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
 			Outcome: e.Outcome, Request: e.Request, By: e.By, Reason: e.Reason, Warnings: e.Warnings,
-			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut, Chain: console.Chain(e),
+			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut, Chain: console.Chain(e), Parents: console.Parents(e),
 		}, "")
 	}
 	_, err := fmt.Fprintln(p.out, describeEvent(e, time.Local))

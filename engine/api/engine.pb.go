@@ -1614,8 +1614,10 @@ type Event struct {
 	// Of each of the labels, how the process came by it.
 	Chain []*Origin `protobuf:"bytes,24,rep,name=chain,proto3" json:"chain,omitempty"`
 	// Of an ask: what who answered gave as the reason, and what approvers warned of.
-	Reason        string   `protobuf:"bytes,25,opt,name=reason,proto3" json:"reason,omitempty"`
-	Warnings      []string `protobuf:"bytes,26,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Reason   string   `protobuf:"bytes,25,opt,name=reason,proto3" json:"reason,omitempty"`
+	Warnings []string `protobuf:"bytes,26,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The nearest processes above it in the scope, nearest first.
+	Parents       []*Parent `protobuf:"bytes,27,rep,name=parents,proto3" json:"parents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1832,6 +1834,74 @@ func (x *Event) GetWarnings() []string {
 	return nil
 }
 
+func (x *Event) GetParents() []*Parent {
+	if x != nil {
+		return x.Parents
+	}
+	return nil
+}
+
+// Parent is a process above another one, as it was then.
+type Parent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Program       string                 `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"` // what it called itself
+	Pid           int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`        // host pid
+	PidInside     int64                  `protobuf:"varint,3,opt,name=pid_inside,json=pidInside,proto3" json:"pid_inside,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Parent) Reset() {
+	*x = Parent{}
+	mi := &file_engine_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Parent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Parent) ProtoMessage() {}
+
+func (x *Parent) ProtoReflect() protoreflect.Message {
+	mi := &file_engine_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Parent.ProtoReflect.Descriptor instead.
+func (*Parent) Descriptor() ([]byte, []int) {
+	return file_engine_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Parent) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *Parent) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Parent) GetPidInside() int64 {
+	if x != nil {
+		return x.PidInside
+	}
+	return 0
+}
+
 // Origin is how a process came by a label.
 type Origin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1845,7 +1915,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_engine_proto_msgTypes[25]
+	mi := &file_engine_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1927,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[25]
+	mi := &file_engine_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +1940,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{25}
+	return file_engine_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Origin) GetLabel() string {
@@ -1922,7 +1992,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_engine_proto_msgTypes[26]
+	mi := &file_engine_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2004,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[26]
+	mi := &file_engine_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2017,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{26}
+	return file_engine_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Step) GetWay() string {
@@ -2044,7 +2114,7 @@ type ProvenanceRequest struct {
 
 func (x *ProvenanceRequest) Reset() {
 	*x = ProvenanceRequest{}
-	mi := &file_engine_proto_msgTypes[27]
+	mi := &file_engine_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2126,7 @@ func (x *ProvenanceRequest) String() string {
 func (*ProvenanceRequest) ProtoMessage() {}
 
 func (x *ProvenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[27]
+	mi := &file_engine_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2139,7 @@ func (x *ProvenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProvenanceRequest.ProtoReflect.Descriptor instead.
 func (*ProvenanceRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{27}
+	return file_engine_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ProvenanceRequest) GetScope() string {
@@ -2098,7 +2168,7 @@ type ProvenanceResponse struct {
 
 func (x *ProvenanceResponse) Reset() {
 	*x = ProvenanceResponse{}
-	mi := &file_engine_proto_msgTypes[28]
+	mi := &file_engine_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2180,7 @@ func (x *ProvenanceResponse) String() string {
 func (*ProvenanceResponse) ProtoMessage() {}
 
 func (x *ProvenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[28]
+	mi := &file_engine_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2193,7 @@ func (x *ProvenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProvenanceResponse.ProtoReflect.Descriptor instead.
 func (*ProvenanceResponse) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{28}
+	return file_engine_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ProvenanceResponse) GetEvent() *Event {
@@ -2161,7 +2231,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_engine_proto_msgTypes[29]
+	mi := &file_engine_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2243,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[29]
+	mi := &file_engine_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2256,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{29}
+	return file_engine_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Node) GetId() string {
@@ -2238,7 +2308,7 @@ type Edge struct {
 
 func (x *Edge) Reset() {
 	*x = Edge{}
-	mi := &file_engine_proto_msgTypes[30]
+	mi := &file_engine_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2320,7 @@ func (x *Edge) String() string {
 func (*Edge) ProtoMessage() {}
 
 func (x *Edge) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[30]
+	mi := &file_engine_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2333,7 @@ func (x *Edge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edge.ProtoReflect.Descriptor instead.
 func (*Edge) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{30}
+	return file_engine_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Edge) GetFrom() string {
@@ -2312,7 +2382,7 @@ type RequestsRequest struct {
 
 func (x *RequestsRequest) Reset() {
 	*x = RequestsRequest{}
-	mi := &file_engine_proto_msgTypes[31]
+	mi := &file_engine_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2394,7 @@ func (x *RequestsRequest) String() string {
 func (*RequestsRequest) ProtoMessage() {}
 
 func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[31]
+	mi := &file_engine_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2407,7 @@ func (x *RequestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestsRequest.ProtoReflect.Descriptor instead.
 func (*RequestsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{31}
+	return file_engine_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RequestsRequest) GetScope() string {
@@ -2401,7 +2471,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_engine_proto_msgTypes[32]
+	mi := &file_engine_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2483,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[32]
+	mi := &file_engine_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2496,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{32}
+	return file_engine_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Request) GetId() string {
@@ -2629,7 +2699,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_engine_proto_msgTypes[33]
+	mi := &file_engine_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +2711,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[33]
+	mi := &file_engine_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +2724,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{33}
+	return file_engine_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Warning) GetApprover() string {
@@ -2681,7 +2751,7 @@ type Ancestor struct {
 
 func (x *Ancestor) Reset() {
 	*x = Ancestor{}
-	mi := &file_engine_proto_msgTypes[34]
+	mi := &file_engine_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2763,7 @@ func (x *Ancestor) String() string {
 func (*Ancestor) ProtoMessage() {}
 
 func (x *Ancestor) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[34]
+	mi := &file_engine_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2776,7 @@ func (x *Ancestor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ancestor.ProtoReflect.Descriptor instead.
 func (*Ancestor) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{34}
+	return file_engine_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Ancestor) GetPid() int64 {
@@ -2744,7 +2814,7 @@ type Answered struct {
 
 func (x *Answered) Reset() {
 	*x = Answered{}
-	mi := &file_engine_proto_msgTypes[35]
+	mi := &file_engine_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +2826,7 @@ func (x *Answered) String() string {
 func (*Answered) ProtoMessage() {}
 
 func (x *Answered) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[35]
+	mi := &file_engine_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +2839,7 @@ func (x *Answered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answered.ProtoReflect.Descriptor instead.
 func (*Answered) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{35}
+	return file_engine_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Answered) GetDenied() bool {
@@ -2863,7 +2933,7 @@ type Operator struct {
 
 func (x *Operator) Reset() {
 	*x = Operator{}
-	mi := &file_engine_proto_msgTypes[36]
+	mi := &file_engine_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +2945,7 @@ func (x *Operator) String() string {
 func (*Operator) ProtoMessage() {}
 
 func (x *Operator) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[36]
+	mi := &file_engine_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +2958,7 @@ func (x *Operator) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operator.ProtoReflect.Descriptor instead.
 func (*Operator) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{36}
+	return file_engine_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Operator) GetUid() uint32 {
@@ -2934,7 +3004,7 @@ type AnswerRequest struct {
 
 func (x *AnswerRequest) Reset() {
 	*x = AnswerRequest{}
-	mi := &file_engine_proto_msgTypes[37]
+	mi := &file_engine_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3016,7 @@ func (x *AnswerRequest) String() string {
 func (*AnswerRequest) ProtoMessage() {}
 
 func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[37]
+	mi := &file_engine_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3029,7 @@ func (x *AnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRequest.ProtoReflect.Descriptor instead.
 func (*AnswerRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{37}
+	return file_engine_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AnswerRequest) GetId() string {
@@ -3020,7 +3090,7 @@ type ListGrantsRequest struct {
 
 func (x *ListGrantsRequest) Reset() {
 	*x = ListGrantsRequest{}
-	mi := &file_engine_proto_msgTypes[38]
+	mi := &file_engine_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3102,7 @@ func (x *ListGrantsRequest) String() string {
 func (*ListGrantsRequest) ProtoMessage() {}
 
 func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[38]
+	mi := &file_engine_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3115,7 @@ func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
 func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{38}
+	return file_engine_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListGrantsRequest) GetScope() string {
@@ -3064,7 +3134,7 @@ type ListGrantsResponse struct {
 
 func (x *ListGrantsResponse) Reset() {
 	*x = ListGrantsResponse{}
-	mi := &file_engine_proto_msgTypes[39]
+	mi := &file_engine_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3146,7 @@ func (x *ListGrantsResponse) String() string {
 func (*ListGrantsResponse) ProtoMessage() {}
 
 func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[39]
+	mi := &file_engine_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3159,7 @@ func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
 func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{39}
+	return file_engine_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListGrantsResponse) GetGrants() []*Grant {
@@ -3112,7 +3182,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_engine_proto_msgTypes[40]
+	mi := &file_engine_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3124,7 +3194,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[40]
+	mi := &file_engine_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3137,7 +3207,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{40}
+	return file_engine_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Grant) GetRequest() *Request {
@@ -3178,7 +3248,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_engine_proto_msgTypes[41]
+	mi := &file_engine_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3260,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_engine_proto_msgTypes[41]
+	mi := &file_engine_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3273,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_engine_proto_rawDescGZIP(), []int{41}
+	return file_engine_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RevokeRequest) GetId() string {
@@ -3334,7 +3404,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xab\x05\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xe5\x05\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -3367,7 +3437,13 @@ const file_engine_proto_rawDesc = "" +
 	"\balso_cut\x18\x17 \x01(\bR\aalsoCut\x124\n" +
 	"\x05chain\x18\x18 \x03(\v2\x1e.dev.actplane.engine.v1.OriginR\x05chain\x12\x16\n" +
 	"\x06reason\x18\x19 \x01(\tR\x06reason\x12\x1a\n" +
-	"\bwarnings\x18\x1a \x03(\tR\bwarnings\"\x86\x01\n" +
+	"\bwarnings\x18\x1a \x03(\tR\bwarnings\x128\n" +
+	"\aparents\x18\x1b \x03(\v2\x1e.dev.actplane.engine.v1.ParentR\aparents\"S\n" +
+	"\x06Parent\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x10\n" +
+	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1d\n" +
+	"\n" +
+	"pid_inside\x18\x03 \x01(\x03R\tpidInside\"\x86\x01\n" +
 	"\x06Origin\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x122\n" +
 	"\x05steps\x18\x02 \x03(\v2\x1c.dev.actplane.engine.v1.StepR\x05steps\x12\x1e\n" +
@@ -3525,7 +3601,7 @@ func file_engine_proto_rawDescGZIP() []byte {
 	return file_engine_proto_rawDescData
 }
 
-var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_engine_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_engine_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: dev.actplane.engine.v1.StatusRequest
 	(*StatusResponse)(nil),     // 1: dev.actplane.engine.v1.StatusResponse
@@ -3552,23 +3628,24 @@ var file_engine_proto_goTypes = []any{
 	(*Clause)(nil),             // 22: dev.actplane.engine.v1.Clause
 	(*EventsRequest)(nil),      // 23: dev.actplane.engine.v1.EventsRequest
 	(*Event)(nil),              // 24: dev.actplane.engine.v1.Event
-	(*Origin)(nil),             // 25: dev.actplane.engine.v1.Origin
-	(*Step)(nil),               // 26: dev.actplane.engine.v1.Step
-	(*ProvenanceRequest)(nil),  // 27: dev.actplane.engine.v1.ProvenanceRequest
-	(*ProvenanceResponse)(nil), // 28: dev.actplane.engine.v1.ProvenanceResponse
-	(*Node)(nil),               // 29: dev.actplane.engine.v1.Node
-	(*Edge)(nil),               // 30: dev.actplane.engine.v1.Edge
-	(*RequestsRequest)(nil),    // 31: dev.actplane.engine.v1.RequestsRequest
-	(*Request)(nil),            // 32: dev.actplane.engine.v1.Request
-	(*Warning)(nil),            // 33: dev.actplane.engine.v1.Warning
-	(*Ancestor)(nil),           // 34: dev.actplane.engine.v1.Ancestor
-	(*Answered)(nil),           // 35: dev.actplane.engine.v1.Answered
-	(*Operator)(nil),           // 36: dev.actplane.engine.v1.Operator
-	(*AnswerRequest)(nil),      // 37: dev.actplane.engine.v1.AnswerRequest
-	(*ListGrantsRequest)(nil),  // 38: dev.actplane.engine.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil), // 39: dev.actplane.engine.v1.ListGrantsResponse
-	(*Grant)(nil),              // 40: dev.actplane.engine.v1.Grant
-	(*RevokeRequest)(nil),      // 41: dev.actplane.engine.v1.RevokeRequest
+	(*Parent)(nil),             // 25: dev.actplane.engine.v1.Parent
+	(*Origin)(nil),             // 26: dev.actplane.engine.v1.Origin
+	(*Step)(nil),               // 27: dev.actplane.engine.v1.Step
+	(*ProvenanceRequest)(nil),  // 28: dev.actplane.engine.v1.ProvenanceRequest
+	(*ProvenanceResponse)(nil), // 29: dev.actplane.engine.v1.ProvenanceResponse
+	(*Node)(nil),               // 30: dev.actplane.engine.v1.Node
+	(*Edge)(nil),               // 31: dev.actplane.engine.v1.Edge
+	(*RequestsRequest)(nil),    // 32: dev.actplane.engine.v1.RequestsRequest
+	(*Request)(nil),            // 33: dev.actplane.engine.v1.Request
+	(*Warning)(nil),            // 34: dev.actplane.engine.v1.Warning
+	(*Ancestor)(nil),           // 35: dev.actplane.engine.v1.Ancestor
+	(*Answered)(nil),           // 36: dev.actplane.engine.v1.Answered
+	(*Operator)(nil),           // 37: dev.actplane.engine.v1.Operator
+	(*AnswerRequest)(nil),      // 38: dev.actplane.engine.v1.AnswerRequest
+	(*ListGrantsRequest)(nil),  // 39: dev.actplane.engine.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil), // 40: dev.actplane.engine.v1.ListGrantsResponse
+	(*Grant)(nil),              // 41: dev.actplane.engine.v1.Grant
+	(*RevokeRequest)(nil),      // 42: dev.actplane.engine.v1.RevokeRequest
 }
 var file_engine_proto_depIdxs = []int32{
 	2,  // 0: dev.actplane.engine.v1.PrepareRequest.layers:type_name -> dev.actplane.engine.v1.Layer
@@ -3576,59 +3653,60 @@ var file_engine_proto_depIdxs = []int32{
 	16, // 2: dev.actplane.engine.v1.ListResponse.scopes:type_name -> dev.actplane.engine.v1.Scope
 	22, // 3: dev.actplane.engine.v1.Scope.clauses:type_name -> dev.actplane.engine.v1.Clause
 	17, // 4: dev.actplane.engine.v1.Scope.lock:type_name -> dev.actplane.engine.v1.Lock
-	36, // 5: dev.actplane.engine.v1.LockdownRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	37, // 5: dev.actplane.engine.v1.LockdownRequest.by:type_name -> dev.actplane.engine.v1.Operator
 	17, // 6: dev.actplane.engine.v1.LockdownResponse.locks:type_name -> dev.actplane.engine.v1.Lock
-	36, // 7: dev.actplane.engine.v1.UnlockRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	37, // 7: dev.actplane.engine.v1.UnlockRequest.by:type_name -> dev.actplane.engine.v1.Operator
 	17, // 8: dev.actplane.engine.v1.UnlockResponse.locks:type_name -> dev.actplane.engine.v1.Lock
-	25, // 9: dev.actplane.engine.v1.Event.chain:type_name -> dev.actplane.engine.v1.Origin
-	26, // 10: dev.actplane.engine.v1.Origin.steps:type_name -> dev.actplane.engine.v1.Step
-	24, // 11: dev.actplane.engine.v1.ProvenanceResponse.event:type_name -> dev.actplane.engine.v1.Event
-	29, // 12: dev.actplane.engine.v1.ProvenanceResponse.nodes:type_name -> dev.actplane.engine.v1.Node
-	30, // 13: dev.actplane.engine.v1.ProvenanceResponse.edges:type_name -> dev.actplane.engine.v1.Edge
-	35, // 14: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
-	33, // 15: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
-	34, // 16: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
-	36, // 17: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
-	36, // 18: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
-	36, // 19: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	40, // 20: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
-	32, // 21: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
-	36, // 22: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
-	0,  // 23: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
-	3,  // 24: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
-	5,  // 25: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
-	7,  // 26: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
-	14, // 27: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
-	9,  // 28: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
-	12, // 29: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
-	23, // 30: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
-	27, // 31: dev.actplane.engine.v1.Engine.Provenance:input_type -> dev.actplane.engine.v1.ProvenanceRequest
-	31, // 32: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
-	37, // 33: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
-	38, // 34: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
-	41, // 35: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
-	18, // 36: dev.actplane.engine.v1.Engine.Lockdown:input_type -> dev.actplane.engine.v1.LockdownRequest
-	20, // 37: dev.actplane.engine.v1.Engine.Unlock:input_type -> dev.actplane.engine.v1.UnlockRequest
-	1,  // 38: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
-	4,  // 39: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
-	6,  // 40: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
-	8,  // 41: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
-	15, // 42: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
-	10, // 43: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
-	13, // 44: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
-	24, // 45: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
-	28, // 46: dev.actplane.engine.v1.Engine.Provenance:output_type -> dev.actplane.engine.v1.ProvenanceResponse
-	32, // 47: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
-	32, // 48: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
-	39, // 49: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
-	32, // 50: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
-	19, // 51: dev.actplane.engine.v1.Engine.Lockdown:output_type -> dev.actplane.engine.v1.LockdownResponse
-	21, // 52: dev.actplane.engine.v1.Engine.Unlock:output_type -> dev.actplane.engine.v1.UnlockResponse
-	38, // [38:53] is the sub-list for method output_type
-	23, // [23:38] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	26, // 9: dev.actplane.engine.v1.Event.chain:type_name -> dev.actplane.engine.v1.Origin
+	25, // 10: dev.actplane.engine.v1.Event.parents:type_name -> dev.actplane.engine.v1.Parent
+	27, // 11: dev.actplane.engine.v1.Origin.steps:type_name -> dev.actplane.engine.v1.Step
+	24, // 12: dev.actplane.engine.v1.ProvenanceResponse.event:type_name -> dev.actplane.engine.v1.Event
+	30, // 13: dev.actplane.engine.v1.ProvenanceResponse.nodes:type_name -> dev.actplane.engine.v1.Node
+	31, // 14: dev.actplane.engine.v1.ProvenanceResponse.edges:type_name -> dev.actplane.engine.v1.Edge
+	36, // 15: dev.actplane.engine.v1.Request.answered:type_name -> dev.actplane.engine.v1.Answered
+	34, // 16: dev.actplane.engine.v1.Request.warnings:type_name -> dev.actplane.engine.v1.Warning
+	35, // 17: dev.actplane.engine.v1.Request.ancestors:type_name -> dev.actplane.engine.v1.Ancestor
+	37, // 18: dev.actplane.engine.v1.Answered.by:type_name -> dev.actplane.engine.v1.Operator
+	37, // 19: dev.actplane.engine.v1.Answered.over_by:type_name -> dev.actplane.engine.v1.Operator
+	37, // 20: dev.actplane.engine.v1.AnswerRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	41, // 21: dev.actplane.engine.v1.ListGrantsResponse.grants:type_name -> dev.actplane.engine.v1.Grant
+	33, // 22: dev.actplane.engine.v1.Grant.request:type_name -> dev.actplane.engine.v1.Request
+	37, // 23: dev.actplane.engine.v1.RevokeRequest.by:type_name -> dev.actplane.engine.v1.Operator
+	0,  // 24: dev.actplane.engine.v1.Engine.Status:input_type -> dev.actplane.engine.v1.StatusRequest
+	3,  // 25: dev.actplane.engine.v1.Engine.Prepare:input_type -> dev.actplane.engine.v1.PrepareRequest
+	5,  // 26: dev.actplane.engine.v1.Engine.Attach:input_type -> dev.actplane.engine.v1.AttachRequest
+	7,  // 27: dev.actplane.engine.v1.Engine.Close:input_type -> dev.actplane.engine.v1.CloseRequest
+	14, // 28: dev.actplane.engine.v1.Engine.List:input_type -> dev.actplane.engine.v1.ListRequest
+	9,  // 29: dev.actplane.engine.v1.Engine.States:input_type -> dev.actplane.engine.v1.StatesRequest
+	12, // 30: dev.actplane.engine.v1.Engine.Reset:input_type -> dev.actplane.engine.v1.ResetRequest
+	23, // 31: dev.actplane.engine.v1.Engine.Events:input_type -> dev.actplane.engine.v1.EventsRequest
+	28, // 32: dev.actplane.engine.v1.Engine.Provenance:input_type -> dev.actplane.engine.v1.ProvenanceRequest
+	32, // 33: dev.actplane.engine.v1.Engine.Requests:input_type -> dev.actplane.engine.v1.RequestsRequest
+	38, // 34: dev.actplane.engine.v1.Engine.Answer:input_type -> dev.actplane.engine.v1.AnswerRequest
+	39, // 35: dev.actplane.engine.v1.Engine.ListGrants:input_type -> dev.actplane.engine.v1.ListGrantsRequest
+	42, // 36: dev.actplane.engine.v1.Engine.Revoke:input_type -> dev.actplane.engine.v1.RevokeRequest
+	18, // 37: dev.actplane.engine.v1.Engine.Lockdown:input_type -> dev.actplane.engine.v1.LockdownRequest
+	20, // 38: dev.actplane.engine.v1.Engine.Unlock:input_type -> dev.actplane.engine.v1.UnlockRequest
+	1,  // 39: dev.actplane.engine.v1.Engine.Status:output_type -> dev.actplane.engine.v1.StatusResponse
+	4,  // 40: dev.actplane.engine.v1.Engine.Prepare:output_type -> dev.actplane.engine.v1.PrepareResponse
+	6,  // 41: dev.actplane.engine.v1.Engine.Attach:output_type -> dev.actplane.engine.v1.AttachResponse
+	8,  // 42: dev.actplane.engine.v1.Engine.Close:output_type -> dev.actplane.engine.v1.CloseResponse
+	15, // 43: dev.actplane.engine.v1.Engine.List:output_type -> dev.actplane.engine.v1.ListResponse
+	10, // 44: dev.actplane.engine.v1.Engine.States:output_type -> dev.actplane.engine.v1.StatesResponse
+	13, // 45: dev.actplane.engine.v1.Engine.Reset:output_type -> dev.actplane.engine.v1.ResetResponse
+	24, // 46: dev.actplane.engine.v1.Engine.Events:output_type -> dev.actplane.engine.v1.Event
+	29, // 47: dev.actplane.engine.v1.Engine.Provenance:output_type -> dev.actplane.engine.v1.ProvenanceResponse
+	33, // 48: dev.actplane.engine.v1.Engine.Requests:output_type -> dev.actplane.engine.v1.Request
+	33, // 49: dev.actplane.engine.v1.Engine.Answer:output_type -> dev.actplane.engine.v1.Request
+	40, // 50: dev.actplane.engine.v1.Engine.ListGrants:output_type -> dev.actplane.engine.v1.ListGrantsResponse
+	33, // 51: dev.actplane.engine.v1.Engine.Revoke:output_type -> dev.actplane.engine.v1.Request
+	19, // 52: dev.actplane.engine.v1.Engine.Lockdown:output_type -> dev.actplane.engine.v1.LockdownResponse
+	21, // 53: dev.actplane.engine.v1.Engine.Unlock:output_type -> dev.actplane.engine.v1.UnlockResponse
+	39, // [39:54] is the sub-list for method output_type
+	24, // [24:39] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_engine_proto_init() }
@@ -3642,7 +3720,7 @@ func file_engine_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_engine_proto_rawDesc), len(file_engine_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

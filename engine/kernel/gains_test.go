@@ -80,6 +80,11 @@ rule copied:
 			t.Errorf("record %+v, gain %+v", r, g)
 		}
 
+		other.want("EPERM", "fork", "write", kept)
+		if r := b.record(); len(r.Parents) != 1 || r.Parents[0].PID != other.cmd.Process.Pid || r.Parents[0].Comm != g.Comm {
+			t.Errorf("its parent is %d, above it are %+v", other.cmd.Process.Pid, r.Parents)
+		}
+
 		p := b.actor()
 		p.want("ok", "run", agent)
 		g = b.gain(BySourceExec, false)
