@@ -17,6 +17,16 @@ static __always_inline u64 id_where(struct file_id *id)
 	return (u64)id->dev << 32 | id->generation;
 }
 
+/* way_of tells what a channel is, as far as its id does. */
+static __always_inline u32 way_of(u32 dev)
+{
+	if (dev == CHANNEL_TERMINAL)
+		return WAY_TERMINAL;
+	if (dev == CHANNEL_QUEUE)
+		return WAY_QUEUE;
+	return dev >= CHANNEL_SOCKET ? WAY_SOCKET : WAY_PIPE;
+}
+
 /* gain_room takes one of the scope's share; kinds have one each. */
 static __always_inline bool gain_room(struct scope *scope, u64 now, bool gives)
 {

@@ -346,16 +346,6 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 	return 0;
 }
 
-/* way_of tells what a channel is, as far as its id does. */
-static __always_inline u32 way_of(u32 dev)
-{
-	if (dev == CHANNEL_TERMINAL)
-		return WAY_TERMINAL;
-	if (dev == CHANNEL_QUEUE)
-		return WAY_QUEUE;
-	return dev >= CHANNEL_SOCKET ? WAY_SOCKET : WAY_PIPE;
-}
-
 /* mark_channel is mark_file of what is no file. WHERE is the device and generation of its
  * id. */
 __noinline int mark_channel(struct act *act, u64 ino, u64 where, u64 labels, u64 marks)

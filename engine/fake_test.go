@@ -224,22 +224,6 @@ func (k *fakeKernel) Records(ctx context.Context, f func(kernel.Record), gained 
 	}
 }
 
-func (k *fakeKernel) Lock(slot kernel.Slot) error { return k.setLocked(slot, true) }
-
-func (k *fakeKernel) Unlock(slot kernel.Slot) error { return k.setLocked(slot, false) }
-
-func (k *fakeKernel) setLocked(slot kernel.Slot, locked bool) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.lock != nil {
-		return k.lock
-	}
-	stats := k.stats[slot]
-	stats.Locked = locked
-	k.stats[slot] = stats
-	return nil
-}
-
 func (k *fakeKernel) Requests() ([]kernel.Request, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -394,17 +378,6 @@ func (m *machine) log(word string) []string {
 type wakingHost struct {
 	realHost
 	m *machine
-}
-
-// Freeze writes what the kernel would, too.
-func (h wakingHost) Freeze(dir string, freeze bool) error {
-	state := map[bool]string{false: "0", true: "1"}[freeze]
-	name, err := filepath.Rel(h.m.dir, dir)
-	if err != nil {
-		return err
-	}
-	h.m.write(name+"/cgroup.events", "populated 1\nfrozen "+state+"\n")
-	return h.realHost.Freeze(dir, freeze)
 }
 
 func (h wakingHost) Continue(pid int, started uint64) error {

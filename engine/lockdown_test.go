@@ -6,12 +6,40 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 )
+
+func (k *fakeKernel) Lock(slot kernel.Slot) error { return k.setLocked(slot, true) }
+
+func (k *fakeKernel) Unlock(slot kernel.Slot) error { return k.setLocked(slot, false) }
+
+func (k *fakeKernel) setLocked(slot kernel.Slot, locked bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lock != nil {
+		return k.lock
+	}
+	stats := k.stats[slot]
+	stats.Locked = locked
+	k.stats[slot] = stats
+	return nil
+}
+
+// Freeze writes what the kernel would, too.
+func (h wakingHost) Freeze(dir string, freeze bool) error {
+	state := map[bool]string{false: "0", true: "1"}[freeze]
+	name, err := filepath.Rel(h.m.dir, dir)
+	if err != nil {
+		return err
+	}
+	h.m.write(name+"/cgroup.events", "populated 1\nfrozen "+state+"\n")
+	return h.realHost.Freeze(dir, freeze)
+}
 
 var ann = &api.Operator{Uid: 1001, Name: "ann", Via: "cli"}
 

@@ -157,7 +157,6 @@ func newStorm(dir string) (*storm, error) {
 
 // runStorm storms until it was refused for a while, and then no more.
 func runStorm(dir string) error {
-	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(1)
 	s, err := newStorm(dir)
