@@ -32,28 +32,30 @@ func TestLock(t *testing.T) {
 		done := make(chan string)
 		go func() { done <- a.do("storm", b.dir) }()
 		untilWritten(t, filepath.Join(b.dir, "open"))
-		fmt.Println("DBG locking", time.Now())
 		if err := b.k.Lock(b.slot); err != nil {
 			t.Fatal(err)
 		}
 		locked := monotonic()
-		fmt.Println("DBG locked", time.Now())
 		for range 50 {
 			neighbour.want("ok", "read", b.dir+"/open")
 		}
 		if got := starts(b); got == nil {
 			t.Error("a program could be started from outside")
 		}
-		stats, err := b.k.Stats(b.slot)
-		if err != nil || !stats.Locked || stats.Refused == 0 {
-			t.Errorf("%+v %v", stats, err)
+		for range 1000 { // some rounds of the storm
+			stats, err := b.k.Stats(b.slot)
+			if err != nil || !stats.Locked {
+				t.Fatalf("%+v %v", stats, err)
+			}
+			if stats.Refused > 500 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
-		fmt.Println("DBG unlocking", time.Now())
 		unlocking := monotonic()
 		if err := b.k.Unlock(b.slot); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("DBG unlocked", time.Now())
 		kinds := strings.Split(strings.TrimSuffix(<-done, ";"), ";")
 		if len(kinds) < 20 {
 			t.Errorf("the storm: %v", kinds)
