@@ -57,6 +57,11 @@ rule copied:
 			t.Errorf("started %v, gained %v", g.Started, g.Time)
 		}
 		reader := g.Process
+		again := b.actor() // the path's rows are known to the kernel side by now
+		again.want("ok", "read", secret)
+		if g := b.gain(BySourceFile, false); g.Object != secret || g.Process.ID == reader.ID {
+			t.Errorf("read by another: %+v", g)
+		}
 		// Only once.
 		a.want("ok", "read", secret)
 		a.want("ok", "write", copied)
