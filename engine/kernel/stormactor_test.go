@@ -30,6 +30,7 @@ type stormKind struct {
 	do             func() unix.Errno
 	last, from, to int64
 	refused        int
+	refusedLast    int64 // when the last one began that was
 }
 
 func monotonic() int64 {
@@ -85,7 +86,7 @@ func newStorm(dir string) (*storm, error) {
 	data := uintptr(unsafe.Pointer(&buffer[0]))
 	one := &buffer[0]
 	open, names, text := cText(dir+"/open"), [2]uintptr{cText(dir + "/a"), cText(dir + "/b")}, cText(dir+"/text")
-	made, root, null := cText(dir+"/made"), cText("/"), []uintptr{0}
+	root, null := cText("/"), []uintptr{0}
 	address := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 0x0100, Addr: [4]byte{127, 0, 0, 1}}
 	anywhere := unix.RawSockaddrInet4{Family: unix.AF_INET}
 	s := &storm{write: 2}
@@ -101,10 +102,15 @@ func newStorm(dir string) (*storm, error) {
 	add("write", func() unix.Errno { return raw(unix.SYS_PWRITE64, fd, data, 1, 0) })
 	add("list", func() unix.Errno { return raw(unix.SYS_GETDENTS64, uintptr(folder), data, 4096) })
 	add("memory", func() unix.Errno { return raw(unix.SYS_PWRITE64, uintptr(memory), data, 1, 0) })
-	add("make", func() unix.Errno {
-		errno := raw(unix.SYS_MKDIR, made, 0o755)
-		raw(unix.SYS_RMDIR, made)
-		return errno
+	made := []byte(dir + "/made00000000\x00")
+	add("make", func() unix.Errno { // each time another one: to remove it may be refused
+		for i := len(made) - 2; ; i-- {
+			if made[i]++; made[i] <= '9' {
+				break
+			}
+			made[i] = '0'
+		}
+		return raw(unix.SYS_MKDIR, uintptr(unsafe.Pointer(&made[0])), 0o755)
 	})
 	turn := 0
 	add("rename", func() unix.Errno {
@@ -182,7 +188,7 @@ func runStorm(dir string) error {
 		for i := range s.kinds {
 			s.kinds[i].once()
 		}
-		if write.refused > 0 && write.to > write.from && write.last > write.to {
+		if write.refused > 0 && write.last > write.refusedLast {
 			after++
 		}
 	}
@@ -197,6 +203,7 @@ func (k *stormKind) once() {
 	at := monotonic()
 	if errno := k.do(); errno == unix.EPERM {
 		k.refused++
+		k.refusedLast = at
 		return
 	}
 	if k.last != 0 && at-k.last > k.to-k.from {
