@@ -24,7 +24,8 @@ type storm struct {
 }
 
 // stormKind is one kind of operation. last is when the last one began that was not
-// refused; from and to are where the longest time lies between two of these.
+// refused; from is when the last one did before the first that was refused, and to when the
+// first one did after that.
 type stormKind struct {
 	name           string
 	do             func() unix.Errno
@@ -202,12 +203,15 @@ func runStorm(dir string) error {
 func (k *stormKind) once() {
 	at := monotonic()
 	if errno := k.do(); errno == unix.EPERM {
+		if k.refused == 0 {
+			k.from = k.last
+		}
 		k.refused++
 		k.refusedLast = at
 		return
 	}
-	if k.last != 0 && at-k.last > k.to-k.from {
-		k.from, k.to = k.last, at
+	if k.refused > 0 && k.to == 0 {
+		k.to = at
 	}
 	k.last = at
 }
