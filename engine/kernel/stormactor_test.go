@@ -25,7 +25,7 @@ type storm struct {
 
 // stormKind is one kind of operation. last is when the last one began that was not
 // refused; from is when the last one did before the first that was refused, and to when the
-// first one did after that.
+// first one had ended after that: some are two system calls.
 type stormKind struct {
 	name           string
 	do             func() unix.Errno
@@ -211,7 +211,7 @@ func (k *stormKind) once() {
 		return
 	}
 	if k.refused > 0 && k.to == 0 {
-		k.to = at
+		k.to = monotonic()
 	}
 	k.last = at
 }
