@@ -147,12 +147,27 @@ static __always_inline bool begin_splice(struct act *act)
 	return enter(act) == INSIDE && !in_setup(act) && follows_labels(act);
 }
 
+static __always_inline u64 spliced_labels(struct act *act, struct file *in)
+{
+	struct inode *inode = BPF_CORE_READ(in, f_inode);
+	struct socket *sock = BPF_CORE_READ(in, private_data);
+
+	switch (inode_type(inode)) {
+	case S_IFREG:
+		return file_labels(act, inode);
+	case S_IFSOCK:
+		return socket_labels(act, (u64)BPF_CORE_READ(sock, sk));
+	}
+	return 0;
+}
+
 static __always_inline void splices(struct file *in, struct file *out)
 {
 	struct act act = {};
 
 	if (!begin_splice(&act))
 		return;
+	bring(&act, spliced_labels(&act, in)); /* which come only when it is read */
 	use_end(&act, in, MAY_READ);
 	use_end(&act, out, MAY_WRITE);
 }

@@ -162,7 +162,7 @@ static __always_inline void match_level(struct act *act, struct linux_binprm *bp
 	level->inode = act->inode;
 	level->argc = BPF_CORE_READ(bprm, argc);
 	note_program(act, level, inode);
-	level->foreign = row_opens(act->image, level->row) ? foreign_file(act, file) : 0;
+	level->foreign = foreign_file(act, file);
 }
 
 /* judge_level decides on one program of an exec. */
@@ -311,6 +311,18 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 	return 0;
 }
 
+/* foreign_from tells why a program of the exec opens nothing: what interprets it must be
+ * what it was as well. */
+static __always_inline u32 foreign_from(struct thread *thread, u64 number)
+{
+	u32 foreign = 0;
+
+	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++)
+		if (i >= number && i < thread->exec.levels && thread->exec.level[i].foreign)
+			foreign = thread->exec.level[i].foreign;
+	return foreign;
+}
+
 /* commit_level does what one program of the exec does to gates, lineage and labels. ENV
  * is what foreign_env says. It returns the reason for which it opened nothing, though it
  * would. */
@@ -324,7 +336,7 @@ __noinline u32 commit_level(struct act *act, u64 number, u32 env)
 	if (!act || !thread || !process || number >= MAX_EXEC_LEVELS)
 		return 0;
 	level = thread->exec.level[number];
-	foreign = level.foreign ?: env;
+	foreign = foreign_from(thread, number) ?: env;
 	if (!foreign)
 		transform(process, act->image, level.row);
 	move_gates(act, level.row, OP_EXEC, !foreign);

@@ -201,18 +201,29 @@ static __always_inline bool on_file_open(struct file *file)
 }
 TWIN(file_open, (struct file * file), (file))
 
-#define X86_FALLOCATE 285
-#define X86_PWRITEV2 328
 #define X86_IO_URING_ENTER 426
 
-/* appends tells whether writing through FILE can only append. fallocate does not, and
- * pwritev2 and io_uring can be told not to, which is not to be seen here. */
-static __always_inline bool appends(struct file *file)
+/* plain_write tells the system calls that write where the descriptor says. Others can be told
+ * not to append (pwritev2, AIO), or do not write by a position at all (fallocate); what
+ * a worker of the kernel's does for somebody is not to be seen. */
+static __always_inline bool plain_write(void)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	u64 number = syscall_number();
 
-	return BPF_CORE_READ(file, f_flags) & O_APPEND && number != X86_FALLOCATE &&
-	       number != X86_PWRITEV2 && number != X86_IO_URING_ENTER;
+	if (is_worker(task))
+		return false;
+	if (is_compat(task))
+		return number == 4 /* write */ || number == 146 /* writev */ ||
+		       number == 181 /* pwrite64 */;
+	return number == 1 /* write */ || number == 18 /* pwrite64 */ ||
+	       number == 20 /* writev */ || number == 296 /* pwritev */;
+}
+
+/* appends tells whether writing through FILE can only append. */
+static __always_inline bool appends(struct file *file)
+{
+	return BPF_CORE_READ(file, f_flags) & O_APPEND && plain_write();
 }
 
 /* use_ops returns what a use of a descriptor is to be decided on again, because

@@ -144,6 +144,7 @@ static __always_inline struct file_state *new_file_state(struct act *act, struct
  * something else, everything. */
 static __always_inline void keep(struct file_state *state, u32 kept, struct image *head)
 {
+	struct host *host = host_state();
 	u32 seen = state->kept;
 
 	if (kept == seen)
@@ -152,6 +153,8 @@ static __always_inline void keep(struct file_state *state, u32 kept, struct imag
 		seen = __sync_val_compare_and_swap(&state->kept, 0, kept);
 	if (seen && seen != kept && head)
 		state->kept = head->kept_all;
+	if (host) /* who was allowed to write to it is to be asked again */
+		__sync_fetch_and_add(&host->changes, 1);
 }
 
 /* channel_state returns what is kept of a channel, or what it counts as. No earlier start

@@ -114,8 +114,8 @@ static __always_inline void map(struct act *act, struct file *file, bool shared)
 		return;
 	if (inode_type(BPF_CORE_READ(file, f_inode)) == S_IFREG && !is_anonymous(file))
 		judge_map(act, file, writes);
-	else if (shared && is_zero(BPF_CORE_READ(file, f_inode)))
-		share_memory(act);
+	else if (shared && (is_zero(BPF_CORE_READ(file, f_inode)) || is_anonymous(file)))
+		share_memory(act); /* the rings of io_uring, too */
 }
 
 /* GIVEN may be NULL, which kernels from 7 on let nobody add to. */

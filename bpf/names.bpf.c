@@ -21,10 +21,17 @@
 #define X86_MKNOD 133
 #define X86_MKNODAT 259
 
+#define X86_COMPAT_OPEN 5
+#define X86_COMPAT_CREAT 8
+#define X86_COMPAT_OPENAT 295
+
 static __always_inline bool opening(void)
 {
 	u64 number = syscall_number();
 
+	if (is_compat(bpf_get_current_task_btf()))
+		return number == X86_COMPAT_OPENAT || number == X86_COMPAT_OPEN ||
+		       number == X86_COMPAT_CREAT || number == X86_OPENAT2;
 	return number == X86_OPENAT || number == X86_OPEN || number == X86_CREAT ||
 	       number == X86_OPENAT2;
 }

@@ -49,6 +49,14 @@ enum stage {
 	STAGE_LAST,  /* of an exec that can only be killed any more */
 };
 
+#define TS_COMPAT 2
+
+/* is_compat tells whether the system call is one of 32 bits: they have other numbers. */
+static __always_inline bool is_compat(struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
+}
+
 static __always_inline struct host *host_state(void)
 {
 	u32 zero = 0;

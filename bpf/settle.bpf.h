@@ -14,7 +14,6 @@
 #include "emit.bpf.h"
 
 #define SIGSTOP 19
-#define TS_COMPAT 2
 
 /* Threads that do not return to user space, where a signal would be acted on. */
 #define PF_IO_WORKER 0x10
@@ -98,15 +97,18 @@ static __always_inline bool restartable(u64 number)
 	return false;
 }
 
+static __always_inline bool is_worker(struct task_struct *task)
+{
+	return task->flags & (PF_IO_WORKER | PF_USER_WORKER | PF_KTHREAD);
+}
+
 static __always_inline bool can_hold(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 	/* Calls of 32 bits have other numbers. */
-	return !(BPF_CORE_READ(task, flags) & (PF_IO_WORKER | PF_USER_WORKER | PF_KTHREAD)) &&
-	       !(BPF_CORE_READ(task, thread_info.status) & TS_COMPAT) &&
-	       restartable(BPF_CORE_READ(regs, orig_ax));
+	return !is_worker(task) && !is_compat(task) && restartable(BPF_CORE_READ(regs, orig_ax));
 }
 
 /* new_request opens a request. False: there is no room. */

@@ -71,8 +71,11 @@ static long hold_step(u64 gate, struct hold_walk *walk)
 	if (!scope || !walk->sharer)
 		return 1;
 	BOUND(gate, MAX_GATES - 1);
-	if (walk->sharer->gates >> gate & 1)
-		__sync_fetch_and_add(&scope->held[gate], walk->by);
+	if (!(walk->sharer->gates >> gate & 1))
+		return 0;
+	if (walk->by < 0) /* it may have been written to until now */
+		spoil_gate(scope, gate);
+	__sync_fetch_and_add(&scope->held[gate], walk->by);
 	return 0;
 }
 

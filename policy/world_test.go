@@ -232,7 +232,27 @@ func (w *world) ends(p *process, normal bool, status string) {
 		}
 	}
 	w.drop(p.asks)
-	p.waiting, p.shares, p.descriptors = nil, nil, nil
+	w.unshare(p, func(share) bool { return false })
+	p.waiting, p.descriptors = nil, nil
+}
+
+// unshare ends mappings but for some. What they show may have been written to until now.
+func (w *world) unshare(p *process, stays func(share) bool) {
+	var kept []share
+	for _, s := range p.shares {
+		if stays(s) {
+			kept = append(kept, s)
+			continue
+		}
+		for _, r := range s.rows {
+			for _, g := range r.Gates[ir.Write] {
+				if !g.Arm {
+					w.spoil(g.Gate)
+				}
+			}
+		}
+	}
+	p.shares = kept
 }
 
 func (w *world) restart(lost bool) {
@@ -290,6 +310,9 @@ func (w *world) foreign(p *process) {
 
 // honest tells whether running a program opens what it opens.
 func (p *process) honest(e *event) bool {
+	if e.by != nil && !p.honest(e.by) {
+		return false
+	}
 	for name := range p.env {
 		if strings.HasPrefix(name, "LD_") || name == "PYTHONPATH" || name == "BASH_ENV" {
 			return false

@@ -37,6 +37,7 @@ type event struct {
 	argv   []string
 	in     uint64 // labels that it would bring
 	mapped bool   // a program's code, without an exec
+	by     *event // of a script, its interpreter
 	device bool
 }
 
@@ -103,8 +104,13 @@ func (w *world) exec(p *process, op string, args []string) *act {
 		programs = [][]string{script, slices.Concat(args[1:2], script)}
 	}
 	var files []*dentry
+	var last *event
 	for _, argv := range programs {
 		e, d := w.program(argv)
+		if last != nil {
+			last.by = e
+		}
+		last = e
 		files = append(files, d)
 		if !strings.HasPrefix(e.key, "/run/actplane/bin/") {
 			a.events = append(a.events, e)
@@ -118,7 +124,7 @@ func (w *world) exec(p *process, op string, args []string) *act {
 			w.use(d).file = true
 		}
 		p.setup, p.program, p.waiting = false, program{}, nil
-		p.shares = slices.DeleteFunc(p.shares, func(s share) bool { return !s.traced })
+		w.unshare(p, func(s share) bool { return s.traced })
 		for _, e := range a.events {
 			w.gain(p, e.in)
 		}

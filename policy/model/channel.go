@@ -99,7 +99,11 @@ func (s *Scope) count(p *Process, m mapping, by int) {
 		delete(m.file.shared, p)
 	}
 	for set := m.spoils; set != 0; set &= set - 1 {
-		s.spoiling[bits.TrailingZeros64(set)] += by
+		gate := bits.TrailingZeros64(set)
+		s.spoiling[gate] += by
+		if by < 0 { // it may have been written to until now
+			s.gates[gate].spoil()
+		}
 	}
 }
 

@@ -27,12 +27,12 @@ type event struct {
 	// below it, and patterns that treat both places alike don't match.
 	moved, to string
 	beside    string // both names of a rename or link
-	// foreign: of a script whose interpreter was modified inside the scope.
-	foreign bool
 	// mapped: "a private executable mapping (ld.so /usr/bin/git)" of a program.
 	mapped bool
-	in     uint64 // the labels that it would bring in
-	text   string // what String returned
+	// interpreter is what runs it, if it is a script.
+	interpreter *event
+	in          uint64 // the labels that it would bring in
+	text        string // what String returned
 }
 
 // names says by which names of a program a pattern is tried.

@@ -20,9 +20,13 @@ type image struct {
 // trusted is invariant 5: a gate "counts only when the program that ran was not
 // modified inside the scope, … was not started with LD_* or an interpreter's
 // start-up variables, and is not traced from inside". Nor when it got its name
-// inside: a link or a move makes a pytest of any program, as a copy does.
+// inside: a link or a move makes a pytest of any program, as a copy does. What runs a
+// script has to be as trusted.
 func (e *event) trusted(p *Process) bool {
-	return !e.file.modified && !e.foreign && !e.file.named && !e.unresolved && !p.traced() && !p.loads()
+	if e.interpreter != nil && !e.interpreter.trusted(p) {
+		return false
+	}
+	return !e.file.modified && !e.file.named && !e.unresolved && !p.traced() && !p.loads()
 }
 
 func (p *Process) traced() bool { return p.tracer != nil && !p.tracer.ended }

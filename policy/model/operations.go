@@ -18,6 +18,7 @@ func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
 		programs = [][]string{script, append([]string{words[1]}, script...)}
 	}
 	var places []place
+	var script *event
 	for _, argv := range programs {
 		x := s.files.at(argv[0], true)
 		if err := x.isFile(); err != nil {
@@ -27,12 +28,13 @@ func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
 		e := x.event(ir.Exec)
 		e.invoked, e.argv = path.Base(argv[0]), argv
 		e.in = e.file.labels | s.sources(e)
+		if script != nil {
+			script.interpreter = e
+		}
+		script = e
 		if !outside(x.name) {
 			o.events = append(o.events, e)
 		}
-	}
-	if n := len(o.events); n > 1 { // the code that runs is the interpreter's
-		o.events[0].foreign = o.events[n-1].file.modified
 	}
 	o.effect = func() {
 		for _, x := range places {
