@@ -336,8 +336,13 @@ __noinline int use_other(struct act *act, u64 opened, u32 mask)
 
 	if (!act)
 		return 1;
-	if (type == S_IFSOCK)
-		return use_socket(act, file, mask);
+	if (type == S_IFSOCK) {
+		if (use_socket(act, file, mask))
+			return 1;
+		if (mask & MAY_READ && follows_labels(act))
+			fill_pipe(act);
+		return 0;
+	}
 	if (!follows_labels(act))
 		return 0;
 	if (type == S_IFCHR) {
