@@ -235,12 +235,15 @@ static __always_inline void decide_default(struct decision *d, u32 op)
 		bpf_loop(MAX_DEFAULTS, default_step, d, 0);
 }
 
-/* precedes: the strictest holds; of equals a clause goes before a default, and what is
- * first in the file before the rest. */
+/* precedes: the strictest holds; of equals what the policy says goes before what the
+ * language itself refuses, a clause before a default, and what is first in the file before
+ * the rest. */
 static __always_inline bool precedes(struct decision *d, struct act *act)
 {
 	if (d->effect != act->effect || d->effect == EFFECT_ALLOW)
 		return d->effect > act->effect;
+	if (act->reason == REASON_MOVED_SOURCE)
+		return d->reason != REASON_MOVED_SOURCE;
 	if (d->reason != REASON_CLAUSE)
 		return false;
 	return act->reason == REASON_DEFAULT ||

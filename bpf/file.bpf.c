@@ -116,22 +116,26 @@ static __always_inline bool asks_again(struct act *act)
 	return (head && head->fd_ops) || follows_labels(act);
 }
 
-/* flow moves labels between process and file after an allowed open. */
+/* flow moves labels between process and file after an allowed open. Who lists a folder
+ * reads it. */
 static __always_inline void flow(struct act *act, struct file *file, u32 row, u32 mode, bool writes)
 {
 	u64 inode = (u64)BPF_CORE_READ(file, f_inode);
 	u64 sources = row_sources(act->image, row), marks = row_marks(act->image, row);
+	u16 type = BPF_CORE_READ((struct inode *)inode, i_mode) & S_IFMT;
 	u64 gained;
 
 	if (sources || (writes && act->labels))
 		render_later(act, file);
-	if (mode & FMODE_READ) {
+	if (mode & FMODE_READ && (type == S_IFREG || type == S_IFDIR)) {
 		gained = gain(act, act->labels);
 		if (gained) {
 			render_later(act, file);
 			note_file(act, gained, sources, inode);
 		}
 	}
+	if (type != S_IFREG)
+		return;
 	/* Another name of what is protected is one that is known, or that is made. */
 	if (marks && BPF_CORE_READ((struct inode *)inode, i_nlink) < 2)
 		marks = 0;
@@ -161,8 +165,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 		render_later(act, file);
 	if (denied(act))
 		return;
-	if ((inode->i_mode & S_IFMT) == S_IFREG)
-		flow(act, file, row, mode, open_writes(mode, flags));
+	flow(act, file, row, mode, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
 	if (asks_again(act))
 		remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);

@@ -56,7 +56,8 @@ static __always_inline void concern(struct tree_walk *walk, struct move *move)
 	if (!clause_holds(d, clause, move->index))
 		return;
 	note_match(d->act->scratch, move->index);
-	if (clause->effect <= d->effect)
+	if (clause->effect < d->effect ||
+	    (clause->effect == d->effect && d->reason != REASON_MOVED_SOURCE))
 		return;
 	if (clause->effect == EFFECT_ASK) {
 		add_ask(d, move->index);
