@@ -187,7 +187,7 @@ type EnforcerKnownPath struct {
 type EnforcerLimits uint32
 
 const (
-	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 1
+	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 2
 	EnforcerLimitsLIMIT_SCOPES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_IMAGES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_LABELS            EnforcerLimits = 64
