@@ -2,7 +2,8 @@
 /*
  * Everything that the BPF programs and the Go side share. Go gets its types from
  * here through bpf2go; nothing is written twice. Fixed-width types, explicit
- * padding. Changing a struct that lives in a pinned map needs a new ABI_VERSION.
+ * padding. Changing a struct that lives in a pinned map needs a new ABI_VERSION
+ * (TestABIVersion says when).
  */
 #ifndef ACTPLANE_ABI_H
 #define ACTPLANE_ABI_H
