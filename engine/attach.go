@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sirupsen/logrus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -56,7 +57,7 @@ func (e *Engine) attach(ctx context.Context, req *api.AttachRequest) (*api.Attac
 		e.undo(s)
 		return nil, status.Errorf(codes.FailedPrecondition, "start scope %q: %v", s.id, err)
 	}
-	e.log.WithFields(s.fields()).WithField("cgroup", to.cgroup).Info("scope enforcing")
+	e.log.WithFields(s.fields()).WithFields(logrus.Fields{"cgroup": to.cgroup, "feedback": s.feedback()}).Info("scope enforcing")
 	if lost := s.now().Lost; lost != "" {
 		e.log.WithFields(s.fields()).Error(lostSentence(s.id, lost))
 	}

@@ -76,6 +76,34 @@ func TestLife(t *testing.T) {
 	closeScope(t, client, "c1") // again: no error
 }
 
+// Without feedback there is no socket and nothing to mount, over restarts of the daemon
+// too; events are kept all the same, and everybody who looks is told.
+func TestNoFeedback(t *testing.T) {
+	m := newMachine(t)
+	_, client, stop := m.start()
+	m.container("c1", 100)
+	response, err := client.Prepare(context.Background(), &api.PrepareRequest{Id: "c1", Program: testProgram(t), NoFeedback: true})
+	if err != nil || response.Directory != "" {
+		t.Fatalf("directory %q, %v", response.GetDirectory(), err)
+	}
+	m.attach(client, "c1", 100)
+	if lines := m.log("scope enforcing"); len(lines) != 1 || !strings.Contains(lines[0], `"feedback":"none"`) {
+		t.Errorf("logged is %q", lines)
+	}
+	stop()
+	_, client, _ = m.start()
+	if s := m.list(client)["c1"]; s.State != "enforcing" || s.Feedback != "none" || len(s.Degraded) != 0 {
+		t.Errorf("scope is %v", s)
+	}
+	if _, err := os.Stat(m.path("run/scopes/c1/guest")); !os.IsNotExist(err) || len(m.kernel.exempt) != 0 {
+		t.Errorf("the guest's folder: %v; exempt %v", err, m.kernel.exempt)
+	}
+	for slot := range m.kernel.slots {
+		m.deny(slot, 1)
+	}
+	waitEvents(t, client, "c1", 1)
+}
+
 func closeScope(t *testing.T, client api.EngineClient, id string) {
 	t.Helper()
 	if _, err := client.Close(context.Background(), &api.CloseRequest{Id: id}); err != nil {

@@ -16,9 +16,12 @@ import (
 // counted and we have not read yet.
 const settleTime = 100 * time.Millisecond
 
-// serveFeedback starts the server on the scope's socket. Clients that connected
-// before have been waiting.
+// serveFeedback starts the server on the socket of a scope that has one. Clients that
+// connected before have been waiting.
 func (e *Engine) serveFeedback(s *scope) error {
+	if s.now().NoFeedback {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener == nil {

@@ -49,6 +49,9 @@ func (e *Engine) prepare(req *api.PrepareRequest) (*api.PrepareResponse, error) 
 	e.scopes[s.id] = s
 	e.mu.Unlock()
 	e.log.WithFields(s.fields()).Debug("scope staged")
+	if req.NoFeedback {
+		return &api.PrepareResponse{}, nil
+	}
 	return &api.PrepareResponse{Directory: s.guestDir()}, nil
 }
 
@@ -62,7 +65,7 @@ func (e *Engine) newScope(req *api.PrepareRequest, img *image) *scope {
 		record: record{
 			Version: recordVersion, ID: req.Id, Name: req.Name, Mode: "enforce", State: staged,
 			Program: req.Program, Clauses: img.clauseNumbers(), Defaults: img.defaultNumbers(), Protects: img.protectNumbers(), Prepared: e.config.now(),
-			Warnings: req.Warnings, Home: req.Home, Image: req.Image,
+			Warnings: req.Warnings, Home: req.Home, Image: req.Image, NoFeedback: req.NoFeedback,
 		},
 	}
 	if req.EndedUnixMs > 0 {
@@ -100,27 +103,12 @@ func (e *Engine) stage(s *scope) error {
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("remove stale scope directory: %w", err)
 	}
-	for _, dir := range []struct {
-		path string
-		mode fs.FileMode
-	}{{s.dir, 0o711}, {s.guestDir(), 0o755}, {filepath.Join(s.guestDir(), "bin"), 0o755}} {
-		if err := makeDir(dir.path, dir.mode); err != nil {
-			return err
-		}
-	}
-	if e.guest != "" {
-		if err := os.Link(e.guest, filepath.Join(s.guestDir(), "bin", guestName)); err != nil {
-			return fmt.Errorf("link guest binary: %w", err)
-		}
-	}
-	// Any user of the container may connect; who it is, the kernel side knows.
-	listener, err := listenUnix(s.socketPath(), 0o666)
-	if err != nil {
+	if err := makeDir(s.dir, 0o711); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.listener = listener
-	s.mu.Unlock()
+	if err := e.stageGuest(s); err != nil {
+		return err
+	}
 	// Events and counters belong to the container, not to one start of it.
 	var items []feedback.Item
 	var before kernel.Stats
@@ -135,6 +123,7 @@ func (e *Engine) stage(s *scope) error {
 		before = kernel.Stats{Denied: c.Denied, Notified: c.Notified, Lost: c.Lost, Starved: c.Starved}
 		last = saved.Sequence
 	}
+	var err error
 	if s.events, err = newHistory(s.dir, items, last); err != nil {
 		return err
 	}
@@ -143,6 +132,32 @@ func (e *Engine) stage(s *scope) error {
 	}
 	s.told = loadCursors(s.dir, last)
 	return s.change(func(r *record) { r.Before, r.Base.Sequence = before, last })
+}
+
+// stageGuest makes what the container is to see: the guest program, and the socket.
+func (e *Engine) stageGuest(s *scope) error {
+	if s.now().NoFeedback {
+		return nil
+	}
+	for _, dir := range []string{s.guestDir(), filepath.Join(s.guestDir(), "bin")} {
+		if err := makeDir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if e.guest != "" {
+		if err := os.Link(e.guest, filepath.Join(s.guestDir(), "bin", guestName)); err != nil {
+			return fmt.Errorf("link guest binary: %w", err)
+		}
+	}
+	// Any user of the container may connect; who it is, the kernel side knows.
+	listener, err := listenUnix(s.socketPath(), 0o666)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = listener
+	return nil
 }
 
 // earlier finds the closed scope of a container that is started again, or nil.

@@ -144,10 +144,12 @@ func (s *scope) degrade(sentence string) {
 	})
 }
 
-// resume gives a scope its socket again. The new one is put outside of the rules
+// listenAgain makes the socket of a scope that has one. It is put outside of the rules
 // before it takes the old one's place.
-func (e *Engine) resume(s *scope) error {
-	r := s.now()
+func (e *Engine) listenAgain(s *scope, r record) error {
+	if r.NoFeedback {
+		return nil
+	}
 	listener, err := listenUnixWith(s.socketPath(), 0o666, func(path string) error {
 		if r.Slot == nil {
 			return nil
@@ -155,11 +157,20 @@ func (e *Engine) resume(s *scope) error {
 		return e.exempt(s, *r.Slot, path)
 	})
 	if err != nil {
-		return fmt.Errorf("feedback socket: %w", err)
+		return err
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.listener = listener
-	s.mu.Unlock()
+	return nil
+}
+
+// resume gives a scope its socket again.
+func (e *Engine) resume(s *scope) error {
+	r := s.now()
+	if err := e.listenAgain(s, r); err != nil {
+		return fmt.Errorf("feedback socket: %w", err)
+	}
 	if r.State == staged || r.State == attaching && r.Slot == nil {
 		return nil
 	}

@@ -52,6 +52,9 @@ func (s *scope) socketPath() string { return filepath.Join(s.guestDir(), "feedba
 // exempt puts the socket and the guest binary outside of the scope's rules. On a
 // host without the guest binary the socket stands for both.
 func (e *Engine) exempt(s *scope, slot kernel.Slot, socket string) error {
+	if s.now().NoFeedback {
+		return nil // there is neither
+	}
 	guest := filepath.Join(s.guestDir(), "bin", guestName)
 	if _, err := os.Lstat(guest); err != nil {
 		guest = socket
@@ -149,6 +152,17 @@ func writtenRules(program *ir.Program) uint32 {
 	return n
 }
 
+// feedback says how what happens is told to the scope's own programs.
+func (s *scope) feedback() string {
+	switch {
+	case s.now().NoFeedback:
+		return "none"
+	case s.rules().Feedback.Stderr:
+		return "socket,stderr"
+	}
+	return "socket"
+}
+
 // describe is the scope as the API tells of it.
 func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 	r := s.now()
@@ -157,7 +171,7 @@ func (e *Engine) describe(s *scope, problems []string) *api.Scope {
 		Id: r.ID, Name: r.Name, Mode: r.Mode, State: string(r.State),
 		Rules:  writtenRules(s.rules()),
 		Denied: stats.Denied, Notified: stats.Notified, Lost: stats.Lost,
-		Warnings: r.Warnings, Image: r.Image,
+		Warnings: r.Warnings, Image: r.Image, Feedback: s.feedback(),
 	}
 	for _, layer := range r.Layers {
 		name := layer.Name

@@ -37,6 +37,8 @@ type record struct {
 	ID      string
 	Name    string
 	Image   string // that it was made of; may be empty
+	// NoFeedback: it has no socket and no guest program.
+	NoFeedback bool `json:",omitempty"`
 	Mode    string
 	State   lifeState
 	Program json.RawMessage

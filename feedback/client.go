@@ -19,7 +19,7 @@ import (
 const maxAnswer = 8 << 20
 
 // ErrNoScope tells that there is no socket: the process is in no scope.
-var ErrNoScope = errors.New("not in an ActPlane scope")
+var ErrNoScope = errors.New("not in an ActPlane scope, or in one without feedback")
 
 // Client asks a scope's socket from inside.
 type Client struct {

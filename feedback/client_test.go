@@ -15,7 +15,7 @@ import (
 func TestClientWithoutAServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "feedback.sock")
 	_, err := NewClient(path).Status(t.Context())
-	if want := "not in an ActPlane scope (no " + path + ")"; !errors.Is(err, ErrNoScope) || err.Error() != want {
+	if want := "not in an ActPlane scope, or in one without feedback (no " + path + ")"; !errors.Is(err, ErrNoScope) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -183,7 +183,7 @@ func TestNoScope(t *testing.T) {
 	path := socketPath(t)
 	for _, command := range []string{"feedback", "status", "policy"} {
 		code, out, errOut := run(t, path, "", command)
-		if want := "actplane-guest: not in an ActPlane scope (no " + path + ")\n"; code != exitEnvironment || out != "" || errOut != want {
+		if want := "actplane-guest: not in an ActPlane scope, or in one without feedback (no " + path + ")\n"; code != exitEnvironment || out != "" || errOut != want {
 			t.Errorf("%s: %d %q %q", command, code, out, errOut)
 		}
 	}

@@ -75,20 +75,20 @@ func TestWriteScopes(t *testing.T) {
 	started := time.Unix(1_700_000_000, 0)
 	id := strings.Repeat("c", 64)
 	scopes := []scopeLine{
-		{ID: "run-1", Name: "evil\x1b", State: "enforcing", Started: &started, Layers: []string{"a", "b"}, Denied: 3,
+		{ID: "run-1", Name: "evil\x1b", State: "enforcing", Feedback: "none", Started: &started, Layers: []string{"a", "b"}, Denied: 3,
 			Degraded: []string{"not so well"}, Warnings: []string{"one\x1b", "two", "three"}},
-		{ID: id, State: "staged", Warnings: []string{"1", "2", "3", "4", "5"}},
+		{ID: id, State: "staged", Feedback: "socket,stderr", Warnings: []string{"1", "2", "3", "4", "5"}},
 	}
-	table := func(id, pad string) string {
-		return "SCOPE" + pad + "  NAME      STATE      AGE    PROCESSES  RULES  DENIED  NOTIFIED  LOST  WARNINGS  POLICY\n" +
-			"run-1" + pad + "  evil\\x1b  enforcing  1m30s  0          0      3       0         0     4         a, b\n" +
-			id + "            staged     -      0          0      0       0         0     5         \n"
+	table := func(id, pad, title, one, other string) string {
+		return "SCOPE" + pad + "  NAME      STATE      AGE    PROCESSES  RULES  DENIED  NOTIFIED  LOST  WARNINGS  " + title + "POLICY\n" +
+			"run-1" + pad + "  evil\\x1b  enforcing  1m30s  0          0      3       0         0     4         " + one + "a, b\n" +
+			id + "            staged     -      0          0      0       0         0     5         " + other + "\n"
 	}
 	shared := "warning: run-1: not so well\nwarning: run-1: one\\x1b\nwarning: run-1: two\nwarning: run-1: three\n"
 	for wide, want := range map[bool]string{
-		false: table(id[:12], "       ") + shared + "warning: cccccccccccc: 1\nwarning: cccccccccccc: 2\nwarning: cccccccccccc: 3\n" +
+		false: table(id[:12], "       ", "", "", "") + shared + "warning: cccccccccccc: 1\nwarning: cccccccccccc: 2\nwarning: cccccccccccc: 3\n" +
 			"warning: cccccccccccc: 2 more; \"actplane ps --wide\" shows them\n",
-		true: table(id, strings.Repeat(" ", 59)) + shared + strings.ReplaceAll("warning: ID: 1\nwarning: ID: 2\nwarning: ID: 3\nwarning: ID: 4\nwarning: ID: 5\n", "ID", id),
+		true: table(id, strings.Repeat(" ", 59), "FEEDBACK       ", "none           ", "socket,stderr  ") + shared + strings.ReplaceAll("warning: ID: 1\nwarning: ID: 2\nwarning: ID: 3\nwarning: ID: 4\nwarning: ID: 5\n", "ID", id),
 	} {
 		var out strings.Builder
 		if err := writeScopes(&out, scopes, wide, started.Add(90*time.Second)); err != nil || out.String() != want {

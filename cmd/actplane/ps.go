@@ -23,7 +23,7 @@ func psCommand() *cli.Command {
 		Description: "Below the table stands what is not as it should be, and what was noticed about each policy\n" +
 			"and container when it was started: three lines for each, or all of them with --wide.",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "whole ids, all warnings, and what each clause does on this host"},
+			&cli.BoolFlag{Name: "wide", Aliases: []string{"w"}, Usage: "whole ids, all warnings, whether the programs inside are told, and what each clause does on this host"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also what was closed in the last hour"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
 			runDirFlag(),
@@ -71,6 +71,7 @@ type scopeLine struct {
 	Name      string     `json:"name"`
 	State     string     `json:"state"`
 	Mode      string     `json:"mode"`
+	Feedback  string     `json:"feedback"` // "socket", "socket,stderr" or "none"
 	Cgroup    string     `json:"cgroup"`
 	Started   *time.Time `json:"started"`
 	Layers    []string   `json:"layers"`
@@ -96,7 +97,7 @@ type clauseLine struct {
 
 func lineOf(s *api.Scope) scopeLine {
 	line := scopeLine{
-		ID: s.Id, Name: s.Name, State: s.State, Mode: s.Mode, Cgroup: s.Cgroup,
+		ID: s.Id, Name: s.Name, State: s.State, Mode: s.Mode, Feedback: s.Feedback, Cgroup: s.Cgroup,
 		Layers: append([]string{}, s.Layers...), Rules: s.Rules,
 		Denied: s.Denied, Notified: s.Notified, Lost: s.Lost, Processes: s.Processes,
 		Degraded: append([]string{}, s.Degraded...), Warnings: append([]string{}, s.Warnings...),
@@ -117,19 +118,23 @@ func lineOf(s *api.Scope) scopeLine {
 const fewWarnings = 3
 
 func writeScopes(w io.Writer, scopes []scopeLine, wide bool, now time.Time) error {
-	name := short
+	name, feedbackTitle := short, ""
 	if wide {
-		name = func(id string) string { return id }
+		name, feedbackTitle = func(id string) string { return id }, "FEEDBACK\t"
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SCOPE\tNAME\tSTATE\tAGE\tPROCESSES\tRULES\tDENIED\tNOTIFIED\tLOST\tWARNINGS\tPOLICY")
+	fmt.Fprintln(table, "SCOPE\tNAME\tSTATE\tAGE\tPROCESSES\tRULES\tDENIED\tNOTIFIED\tLOST\tWARNINGS\t"+feedbackTitle+"POLICY")
 	for _, s := range scopes {
 		age := "-"
 		if s.Started != nil {
 			age = now.Sub(*s.Started).Truncate(time.Second).String()
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", clean(name(s.ID)), clean(s.Name), s.State, age,
-			s.Processes, s.Rules, s.Denied, s.Notified, s.Lost, len(s.Degraded)+len(s.Warnings), clean(strings.Join(s.Layers, ", ")))
+		feedback := ""
+		if wide {
+			feedback = s.Feedback + "\t"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s%s\n", clean(name(s.ID)), clean(s.Name), s.State, age,
+			s.Processes, s.Rules, s.Denied, s.Notified, s.Lost, len(s.Degraded)+len(s.Warnings), feedback, clean(strings.Join(s.Layers, ", ")))
 	}
 	if err := table.Flush(); err != nil {
 		return err

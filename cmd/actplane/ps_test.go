@@ -13,7 +13,7 @@ import (
 func TestWidePs(t *testing.T) {
 	started := time.Unix(1_700_000_000, 0)
 	scopes := []scopeLine{{
-		ID: strings.Repeat("0123456789abcdef", 4), Name: "agent", State: "enforcing", Started: &started, Rules: 1, Layers: []string{"p.yaml"},
+		ID: strings.Repeat("0123456789abcdef", 4), Name: "agent", State: "enforcing", Feedback: "none", Started: &started, Rules: 1, Layers: []string{"p.yaml"},
 		Degraded: []string{"one"}, Warnings: []string{"two", "three", "four", "five"},
 		Clauses: []clauseLine{
 			{"", "default block exec", "p.yaml:3:3", "block or kill"},
@@ -36,7 +36,10 @@ block          no-push  block connect "\x1b[2J" (p.yaml:5:5)
 	if _, got, _ := strings.Cut(wide.String(), "five\n"); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if strings.Contains(plain.String(), "ON THIS HOST") || !strings.Contains(plain.String(), "2 more; \"actplane ps --wide\" shows them") {
+	if head, _, _ := strings.Cut(wide.String(), "warning"); !strings.Contains(head, "FEEDBACK  POLICY\n") || !strings.Contains(head, "none      p.yaml\n") {
+		t.Errorf("got %s", wide.String())
+	}
+	if strings.Contains(plain.String(), "ON THIS HOST") || strings.Contains(plain.String(), "FEEDBACK") || !strings.Contains(plain.String(), "2 more; \"actplane ps --wide\" shows them") {
 		t.Errorf("got %s", plain.String())
 	}
 }

@@ -244,7 +244,9 @@ type PrepareRequest struct {
 	// When the container ended last, if it is known to have run before.
 	EndedUnixMs int64 `protobuf:"varint,8,opt,name=ended_unix_ms,json=endedUnixMs,proto3" json:"ended_unix_ms,omitempty"`
 	// The image that it is made of, as its starter called it. May be empty.
-	Image         string `protobuf:"bytes,9,opt,name=image,proto3" json:"image,omitempty"`
+	Image string `protobuf:"bytes,9,opt,name=image,proto3" json:"image,omitempty"`
+	// It gets no socket and no guest program: nothing inside is told of anything.
+	NoFeedback    bool `protobuf:"varint,10,opt,name=no_feedback,json=noFeedback,proto3" json:"no_feedback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -342,9 +344,17 @@ func (x *PrepareRequest) GetImage() string {
 	return ""
 }
 
+func (x *PrepareRequest) GetNoFeedback() bool {
+	if x != nil {
+		return x.NoFeedback
+	}
+	return false
+}
+
 type PrepareResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A directory on the host to bind-mount read-only at /run/actplane.
+	// A directory on the host to bind-mount read-only at /run/actplane; empty with
+	// no_feedback.
 	Directory     string `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -967,6 +977,7 @@ type Scope struct {
 	ClausesLeft   uint32                 `protobuf:"varint,16,opt,name=clauses_left,json=clausesLeft,proto3" json:"clauses_left,omitempty"` // that did not fit into the answer
 	Image         string                 `protobuf:"bytes,17,opt,name=image,proto3" json:"image,omitempty"`                                 // may be empty
 	Lock          *Lock                  `protobuf:"bytes,18,opt,name=lock,proto3" json:"lock,omitempty"`                                   // unset when it is not locked
+	Feedback      string                 `protobuf:"bytes,19,opt,name=feedback,proto3" json:"feedback,omitempty"`                           // what is told inside: "socket", "socket,stderr" or "none"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1125,6 +1136,13 @@ func (x *Scope) GetLock() *Lock {
 		return x.Lock
 	}
 	return nil
+}
+
+func (x *Scope) GetFeedback() string {
+	if x != nil {
+		return x.Feedback
+	}
+	return ""
 }
 
 // Lock is an operator's word that nothing of a container may go on.
@@ -3308,7 +3326,7 @@ const file_engine_proto_rawDesc = "" +
 	"\anotices\x18\t \x03(\tR\anotices\"/\n" +
 	"\x05Layer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\fR\x04text\"\x83\x02\n" +
+	"\x04text\x18\x02 \x01(\fR\x04text\"\xa4\x02\n" +
 	"\x0ePrepareRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\fR\aprogram\x125\n" +
@@ -3318,7 +3336,10 @@ const file_engine_proto_rawDesc = "" +
 	"\bwarnings\x18\x06 \x03(\tR\bwarnings\x12\x12\n" +
 	"\x04home\x18\a \x01(\tR\x04home\x12\"\n" +
 	"\rended_unix_ms\x18\b \x01(\x03R\vendedUnixMs\x12\x14\n" +
-	"\x05image\x18\t \x01(\tR\x05image\"/\n" +
+	"\x05image\x18\t \x01(\tR\x05image\x12\x1f\n" +
+	"\vno_feedback\x18\n" +
+	" \x01(\bR\n" +
+	"noFeedback\"/\n" +
 	"\x0fPrepareResponse\x12\x1c\n" +
 	"\tdirectory\x18\x01 \x01(\tR\tdirectory\"I\n" +
 	"\rAttachRequest\x12\x0e\n" +
@@ -3352,7 +3373,7 @@ const file_engine_proto_rawDesc = "" +
 	"\vListRequest\x12\x18\n" +
 	"\aclauses\x18\x01 \x01(\bR\aclauses\"E\n" +
 	"\fListResponse\x125\n" +
-	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\x86\x04\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x1d.dev.actplane.engine.v1.ScopeR\x06scopes\"\xa2\x04\n" +
 	"\x05Scope\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -3372,7 +3393,8 @@ const file_engine_proto_rawDesc = "" +
 	"\aclauses\x18\x0f \x03(\v2\x1e.dev.actplane.engine.v1.ClauseR\aclauses\x12!\n" +
 	"\fclauses_left\x18\x10 \x01(\rR\vclausesLeft\x12\x14\n" +
 	"\x05image\x18\x11 \x01(\tR\x05image\x120\n" +
-	"\x04lock\x18\x12 \x01(\v2\x1c.dev.actplane.engine.v1.LockR\x04lock\"\xc4\x01\n" +
+	"\x04lock\x18\x12 \x01(\v2\x1c.dev.actplane.engine.v1.LockR\x04lock\x12\x1a\n" +
+	"\bfeedback\x18\x13 \x01(\tR\bfeedback\"\xc4\x01\n" +
 	"\x04Lock\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +

@@ -65,6 +65,19 @@ func (c containerFiles) agentFolders(list string) (folders []agentFolder, warnin
 	return folders, warnings, nil
 }
 
+// agentHooks are the folders that a container's settings ask for. Without feedback a hook
+// would have nothing to tell; who asks for both should know.
+func (c containerFiles) agentHooks(settings *settings) (folders []agentFolder, warnings []string, err error) {
+	list := strings.Join(settings.agents, ",")
+	if settings.feedback != feedbackNone || list == "" {
+		return c.agentFolders(list)
+	}
+	if _, err := agentfiles.Find(list, func(string) bool { return false }); err != nil {
+		return nil, nil, err
+	}
+	return nil, []string{"no hooks of agents are set up, since its feedback is none"}, nil
+}
+
 func named(list, name string) bool {
 	for _, word := range strings.Split(list, ",") {
 		if strings.TrimSpace(word) == name {

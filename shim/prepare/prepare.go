@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -132,6 +131,7 @@ type plan struct {
 	limits  limits
 	// warnings are sentences for the operator, the gravest first.
 	warnings []string
+	silent   bool // the container is told of nothing
 	agents   []agentFolder
 	image    string    // as its starter called it; empty is not known
 	home     string    // a directory that goes with the container; empty is not known
@@ -176,9 +176,10 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	if settings.feedback != "" { // above all documents
 		plan.program.Feedback.Stderr = settings.feedback == feedbackStderr
 	}
+	plan.silent = settings.feedback == feedbackNone
 	files := containerFiles{spec: spec}
 	var missed []string
-	plan.agents, missed, err = files.agentFolders(strings.Join(settings.agents, ","))
+	plan.agents, missed, err = files.agentHooks(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +232,10 @@ func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error
 		if err != nil {
 			return err
 		}
-		modifiers = append(modifiers, mountScope(directory), mountAgents(mounts), addHooks(hook))
+		if !plan.silent {
+			modifiers = append(modifiers, mountScope(directory), mountAgents(mounts))
+		}
+		modifiers = append(modifiers, addHooks(hook))
 	}
 	for _, modifier := range modifiers {
 		if err := modifier.apply(file.Root); err != nil {
@@ -250,7 +254,7 @@ func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode policy: %w", err)
 	}
-	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings, Home: plan.home, Image: plan.image}
+	request := &api.PrepareRequest{Id: s.record.ID, Program: program, Mode: modeEnforce, Name: plan.name, Warnings: plan.warnings, Home: plan.home, Image: plan.image, NoFeedback: plan.silent}
 	if !plan.ended.IsZero() {
 		request.EndedUnixMs = plan.ended.UnixMilli()
 	}
@@ -275,7 +279,7 @@ func (s *Staged) stage(ctx context.Context, plan *plan) (string, error) {
 		return "", fmt.Errorf("actplane engine does not take the policy: %s", daemon.Reason(err))
 	}
 	s.scope = true
-	if !filepath.IsAbs(response.Directory) {
+	if !plan.silent && !filepath.IsAbs(response.Directory) {
 		return "", fmt.Errorf("actplane engine gave no directory for container %q but %q", s.record.ID, response.Directory)
 	}
 	return response.Directory, nil

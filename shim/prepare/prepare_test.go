@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/bundle"
@@ -274,7 +275,8 @@ func TestRefusals(t *testing.T) {
 		{"shadow", annotation("mode", "shadow"), policy, "mode shadow is not supported by this version"},
 		{"mode", annotation("mode", "enforced"), policy, `unknown mode "enforced"; did you mean "enforce"?`},
 		{"shadow by environment", environment("ACTPLANE_MODE=shadow"), policy, "not supported"},
-		{"feedback", annotation("feedback", "none"), policy, "feedback none is not supported"},
+		{"feedback", annotation("feedback", "nome"), policy, `unknown feedback "nome"; did you mean "none"?`},
+		{"feedback by environment", environment("ACTPLANE_FEEDBACK=none"), policy, "only by an annotation"},
 		{"workspace by environment", environment("ACTPLANE_WORKSPACE=/"), policy, "only by an annotation"},
 		{"workspace", annotation("workspace", "src"), policy, "not an absolute path"},
 		{"policy file", annotation("policy-file", "/src/none.yaml"), policy, `policy file "/src/none.yaml": there is no such file`},
@@ -432,6 +434,9 @@ func TestFeedback(t *testing.T) {
 		{true, "socket", "", false},
 		{false, "socket", "socket,stderr", true},
 		{true, "socket,stderr", "socket", false},
+		{true, "none", "", false},
+		{true, "", "none", false},
+		{false, "none", "socket,stderr", true},
 	} {
 		spec, files := strings.Replace(minimal, "ADD", "", 1), map[string]string{"src/actplane.yaml": good}
 		if c.policy {
@@ -451,5 +456,31 @@ func TestFeedback(t *testing.T) {
 		if err := json.Unmarshal(w.engine.Prepared()[0].Program, &program); err != nil || program.Feedback.Stderr != c.want {
 			t.Errorf("%+v: %v, %v", c, program.Feedback.Stderr, err)
 		}
+	}
+}
+
+// TestNoFeedback: nothing of ours is mounted, the scope is asked for without a socket, and
+// hooks that somebody asks for are left out with a warning, unless there is no such agent.
+func TestNoFeedback(t *testing.T) {
+	own := `{"destination":"/run/actplane","type":"tmpfs"},`
+	w := agentWorld(t, "claude", own, map[string]string{"etc/config.yaml": "feedback: none\n"})
+	w.engine.Directory = ""
+	if err := w.prepare(t); err != nil {
+		t.Fatal(err)
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(w.config(t), &spec); err != nil {
+		t.Fatal(err)
+	}
+	request := w.engine.Prepared()[0]
+	if len(spec.Mounts) != 2 || len(spec.Hooks.CreateRuntime) != 1 || !request.NoFeedback {
+		t.Errorf("mounts %v, hooks %v, request %v", spec.Mounts, spec.Hooks, request.NoFeedback)
+	}
+	if text := strings.Join(request.Warnings, "\n"); !strings.Contains(text, "no hooks of agents are set up, since its feedback is none") {
+		t.Errorf("warnings %q", text)
+	}
+	w = agentWorld(t, "clod", "", map[string]string{"etc/config.yaml": "feedback: none\n"})
+	if err := w.prepare(t); err == nil || !strings.Contains(err.Error(), "clod") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -37,7 +37,7 @@ const (
 	modeShadow     = "shadow"
 	feedbackSocket = "socket"
 	feedbackStderr = "socket,stderr"
-	feedbackNone   = "none"
+	feedbackNone   = "none" // neither socket nor guest program, and no hooks
 )
 
 // origin is where a setting comes from.
@@ -218,13 +218,14 @@ func checkMode(mode string) error {
 }
 
 func checkFeedback(feedback string) error {
-	switch feedback {
-	case feedbackSocket, feedbackStderr:
+	known := []string{feedbackSocket, feedbackStderr, feedbackNone}
+	if contains(known, feedback) {
 		return nil
-	case feedbackNone:
-		return fmt.Errorf("feedback %s is not supported by this version; use %s or %s", feedback, feedbackSocket, feedbackStderr)
 	}
-	return fmt.Errorf("unknown feedback %q%s", feedback, didYouMean(feedback, []string{feedbackSocket, feedbackStderr}))
+	if hint := didYouMean(feedback, known); hint != "" {
+		return fmt.Errorf("unknown feedback %q%s", feedback, hint)
+	}
+	return fmt.Errorf("unknown feedback %q; it is one of %q, %q and %q", feedback, known[0], known[1], known[2])
 }
 
 func didYouMean(word string, candidates []string) string {
