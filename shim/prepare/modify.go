@@ -4,7 +4,6 @@ package prepare
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -164,20 +163,19 @@ func addHooks(program string) modifier {
 	}}
 }
 
-// findHook finds the hook program, beside this one or where it is installed.
-func findHook(program string) (string, error) {
-	if program != "" {
-		return program, nil
-	}
+// FindProgram finds a program of ActPlane's, beside this one or where it is installed.
+func FindProgram(name string) (string, error) {
 	directories := []string{"/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin"}
-	if self, err := os.Executable(); err == nil {
-		directories = append([]string{filepath.Dir(self)}, directories...)
+	self := "this program"
+	if path, err := os.Executable(); err == nil {
+		directories = append([]string{filepath.Dir(path)}, directories...)
+		self = filepath.Base(path)
 	}
 	for _, directory := range directories {
-		candidate := filepath.Join(directory, hookName)
+		candidate := filepath.Join(directory, name)
 		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return candidate, nil
 		}
 	}
-	return "", errors.New(`actplane-hook is neither beside actplane-runtime nor in /usr/local/bin; run "actplane install"`)
+	return "", fmt.Errorf(`%s is neither beside %s nor in /usr/local/bin; run "actplane install"`, name, self)
 }

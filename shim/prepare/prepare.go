@@ -35,6 +35,10 @@ const (
 	maxRequest = 4<<20 - 16<<10
 )
 
+// ErrRestore refuses to restore a container. Its programs would run on without an exec,
+// which is where a policy begins to hold for them.
+var ErrRestore = errors.New("restore is not supported under ActPlane, since a checkpoint carries no proof of its policy; create the container again")
+
 // Host is where a host keeps what a container is prepared from.
 type Host struct {
 	Config   string         // the host configuration, a file
@@ -220,9 +224,12 @@ func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error
 	modifiers := []modifier{dropOwn()}
 	modifiers = append(modifiers, plan.limits.modifiers(s.host.Swap)...)
 	if plan.program != nil {
-		hook, err := findHook(s.host.Hook)
-		if err != nil {
-			return err
+		hook := s.host.Hook
+		if hook == "" {
+			var err error
+			if hook, err = FindProgram(hookName); err != nil {
+				return err
+			}
 		}
 		directory, err := s.stage(ctx, plan)
 		if err != nil {

@@ -67,7 +67,7 @@ func (p *Program) dispatch(call *call) error {
 		return p.next()
 	}
 	if call.command == "restore" {
-		return errors.New("restore is not supported under ActPlane, since a checkpoint carries no proof of its policy; create the container again")
+		return prepare.ErrRestore
 	}
 	return fmt.Errorf("unknown subcommand %q is not passed on to the next runtime; use the next runtime itself for it", call.command)
 }
