@@ -24,6 +24,7 @@ const (
 	unknown   kind = iota
 	preparing      // the container is put under policy first
 	executing      // its process is limited first
+	starting       // its policy has to be in force
 	deleting       // the engine is told first
 	passing        // nothing
 )
@@ -36,7 +37,9 @@ func kindOf(command string) kind {
 		return executing
 	case "delete":
 		return deleting
-	case "", "start", "state", "kill", "pause", "resume", "update", "events", "ps", "list", "spec",
+	case "start":
+		return starting
+	case "", "state", "kill", "pause", "resume", "update", "events", "ps", "list", "spec",
 		"features", "checkpoint", "help", "h":
 		return passing
 	}
@@ -86,6 +89,10 @@ func execOptions() table {
 	return makeTable("console-socket= cwd= env= e:env= user= u:user= additional-gids= g:additional-gids= process= p:process=" +
 		" pid-file= pidfd-socket= process-label= apparmor= cap= c:cap= preserve-fds= cgroup=" +
 		" tty t:tty detach d:detach no-new-privs ignore-paused help h:help ?:help usage:help")
+}
+
+func startOptions() table {
+	return makeTable("help h:help ?:help usage:help")
 }
 
 func deleteOptions() table {

@@ -60,6 +60,8 @@ func (p *Program) dispatch(call *call) error {
 		return p.create(call)
 	case executing:
 		return p.exec(call)
+	case starting:
+		return p.start(call)
 	case deleting:
 		p.forget(call)
 		return p.next()
@@ -114,13 +116,9 @@ func (p *Program) exec(call *call) error {
 	if options.help || len(options.positional) == 0 {
 		return p.next() // which says what is missing
 	}
-	id := options.positional[0]
-	record, err := p.Host.Records.Load(id)
-	if err == nil && record.Root != call.root {
-		err = fs.ErrNotExist // of another container of the same id
-	}
+	record, err := p.record(call, options.positional[0])
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("exec: ActPlane has no record of container %q and cannot limit the process; start the container again", id)
+		return fmt.Errorf("exec: ActPlane has no record of container %q and cannot limit the process; start the container again", options.positional[0])
 	}
 	if err != nil {
 		return fmt.Errorf("exec: %w", err)
@@ -132,6 +130,38 @@ func (p *Program) exec(call *call) error {
 		if err := limitFile(name, record); err != nil {
 			return fmt.Errorf("exec: %w", err)
 		}
+	}
+	return p.next()
+}
+
+// record is what is known of a container; fs.ErrNotExist if nothing is.
+func (p *Program) record(call *call, id string) (*bundle.Record, error) {
+	record, err := p.Host.Records.Load(id)
+	if err == nil && record.Root != call.root {
+		err = fs.ErrNotExist // of another container of the same id
+	}
+	return record, err
+}
+
+// start begins a container's program, if its policy is in force: a next runtime that runs
+// no hooks would create a container without one.
+func (p *Program) start(call *call) error {
+	options, err := parseOptions(call.args, startOptions())
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	if options.help || len(options.positional) == 0 {
+		return p.next() // which says what is missing
+	}
+	id := options.positional[0]
+	record, err := p.record(call, id)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("start: ActPlane has no record of container %q, so that nothing shows that its policy is in force; create it again", id)
+	case err != nil:
+		return fmt.Errorf("start: %w", err)
+	case !record.Unmanaged && record.Pid == 0:
+		return fmt.Errorf("start: the policy of container %q is not in force, because the next runtime has not run the hook createRuntime; name another under runtimes in %s", id, p.Host.Config)
 	}
 	return p.next()
 }

@@ -114,9 +114,9 @@ func (w *world) bundle() string { return filepath.Join(w.root, "bundle") }
 func TestPassesThroughUntouched(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, line := range []string{
-		"", "--version", "--help", "-v", "help", "start one", "--root /r state create", "kill --all one 9", "delete --force one", "pause one", "resume one",
+		"", "--version", "--help", "-v", "help", "start", "start --help", "--root /r state create", "kill --all one 9", "delete --force one", "pause one", "resume one",
 		"update --pids-limit 5 one", "events --stats one", "ps --format json one", "list", "spec", "features", "checkpoint one",
-		"start --what-is-this one", "exec --help", "create --help", "exec",
+		"state --what-is-this one", "exec --help", "create --help", "exec",
 	} {
 		args := strings.Fields(line)
 		if !w.call(args...) {
@@ -273,6 +273,42 @@ func TestExecLimits(t *testing.T) {
 	}
 	if w.call("--root", "/other", "exec", "one", "sh") {
 		t.Error("exec with the record of another container")
+	}
+}
+
+// A next runtime that runs no hooks creates a container that nothing has put under policy.
+func TestStart(t *testing.T) {
+	w := newWorld(t, nil)
+	if !w.call("--root", "/r", "create", "-b", w.bundle(), "one") {
+		t.Fatal(w.stderr.String())
+	}
+	for line, want := range map[string]string{
+		"--root /r start one":        "has not run the hook createRuntime",
+		"--root /other start one":    "no record",
+		"start two":                  "no record",
+		"--root /r start --frob one": "unknown option",
+		"--root /r start one two":    "more than one container id",
+		"start ../one":               "container id",
+	} {
+		if w.call(strings.Fields(line)...) || !strings.Contains(w.stderr.String(), want) {
+			t.Errorf("%q: %q instead of %q", line, &w.stderr, want)
+		}
+	}
+	record, err := w.Records.Load("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Pid, record.PidStarted = os.Getpid(), 1 // as the hook does
+	if err := w.Records.Save(record); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Records.Save(&bundle.Record{ID: "free", Root: "/r", Unmanaged: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"one", "free"} {
+		if !w.call("--root", "/r", "start", id) || !cmp.Equal(w.argv, []string{"runc", "--root", "/r", "start", id}) {
+			t.Errorf("%s: execed %q: %s", id, w.argv, &w.stderr)
+		}
 	}
 }
 
