@@ -87,8 +87,8 @@ func named(list, name string) bool {
 	return false
 }
 
-// installed looks for a program in the folders of the container's PATH.
-func (c containerFiles) installed(program string) bool {
+// searched are the folders of the container's PATH, as many as are looked at.
+func (c containerFiles) searched() []string {
 	folders := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	for _, entry := range c.spec.env {
 		if value, found := strings.CutPrefix(entry, "PATH="); found {
@@ -96,7 +96,12 @@ func (c containerFiles) installed(program string) bool {
 		}
 	}
 	list := filepath.SplitList(folders)
-	for _, folder := range list[:min(len(list), maxPathFolders)] {
+	return list[:min(len(list), maxPathFolders)]
+}
+
+// installed looks for a program in the folders of the container's PATH.
+func (c containerFiles) installed(program string) bool {
+	for _, folder := range c.searched() {
 		name := path.Join("/", folder, program)
 		mount, mounted := mountOf(c.spec.mounts, name)
 		if mounted && !isBind(mount) {

@@ -77,8 +77,9 @@ type Staged struct {
 
 // spec is what of config.json is read; package bundle edits the rest.
 type spec struct {
-	cwd string
-	env []string
+	cwd  string
+	args []string
+	env  []string
 	// capabilities are those in any of the process's sets.
 	capabilities []string
 	rootfs       string
@@ -326,7 +327,7 @@ func CloseScope(engine daemon.Options, id string) {
 func readSpec(directory string, root bundle.Object) (*spec, error) {
 	var process struct {
 		Cwd          string
-		Env          []string
+		Args, Env    []string
 		Capabilities map[string][]string
 	}
 	found, err := root.Get("process", &process)
@@ -343,7 +344,7 @@ func readSpec(directory string, root bundle.Object) (*spec, error) {
 	if rootfs.Path == "" {
 		return nil, errors.New("config.json has no root.path")
 	}
-	spec := &spec{cwd: process.Cwd, env: process.Env, rootfs: rootfs.Path, bundle: directory}
+	spec := &spec{cwd: process.Cwd, args: process.Args, env: process.Env, rootfs: rootfs.Path, bundle: directory}
 	for _, set := range process.Capabilities {
 		spec.capabilities = append(spec.capabilities, set...)
 	}
@@ -366,14 +367,12 @@ func displayName(spec *spec, docker *dockerFile) string {
 	if docker != nil && docker.Name != "" {
 		return docker.Name
 	}
-	for _, key := range []string{
-		"nerdctl/name", "io.kubernetes.cri.container-name", "io.kubernetes.container.name", "io.container.name",
-	} {
-		if name := spec.annotations[key]; name != "" {
-			return name
+	if spec.isSandbox() {
+		if name := spec.firstAnnotation("io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name"); name != "" {
+			return name + "/sandbox"
 		}
 	}
-	return ""
+	return spec.firstAnnotation("nerdctl/name", "io.kubernetes.cri.container-name", "io.kubernetes.container.name", "io.container.name")
 }
 
 func hasSwap() bool {

@@ -70,7 +70,11 @@ func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, er
 		all.agents = append(all.agents, config.Agents)
 	}
 	annotation := origin{noun: "annotation", prefix: Prefix, trusted: true, layer: operator}
-	if err := all.add(annotation, spec.annotations); err != nil {
+	annotations, err := spec.settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := all.add(annotation, annotations); err != nil {
 		return nil, err
 	}
 	if docker != nil {
@@ -96,6 +100,9 @@ func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, er
 		return nil, fmt.Errorf("workspace %q is not an absolute path", all.workspace)
 	}
 	all.workspace = path.Clean(all.workspace)
+	if spec.isSandbox() {
+		all.agents = nil // has none
+	}
 	return all, nil
 }
 

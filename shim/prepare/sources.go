@@ -46,6 +46,10 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if spec.isSandbox() { // the pod's policy is of its containers
+		own, err := sandboxPolicy(spec)
+		return append(found, own), err
+	}
 	files := containerFiles{spec: spec}
 	for _, layer := range settings.layers {
 		if layer.policy != "" {
