@@ -129,6 +129,39 @@ func ScopeFields(s *api.Scope, now time.Time) []Field {
 	return fields
 }
 
+// GrantFields tell of an answer that holds what is left of it, and what it is for.
+func GrantFields(g *api.Grant, zone *time.Location) []Field {
+	return append([]Field{{"left", GrantLeft(g)}}, RequestFields(g.Request, zone)...)
+}
+
+// AnswerWord is what an answer was.
+func AnswerWord(g *api.Grant) string {
+	if g.Request.GetAnswered().GetDenied() {
+		return "denied"
+	}
+	return "granted"
+}
+
+// LockText says what became of a scope that was locked or unlocked.
+func LockText(lock *api.Lock, unlocked bool) string {
+	title := plain.Word(ScopeTitle(lock.Id, lock.Name))
+	switch {
+	case unlocked && lock.Running:
+		return fmt.Sprintf("%s is unlocked; %d operations were refused.", title, lock.Refused)
+	case unlocked:
+		return title + " is unlocked."
+	case !lock.Running:
+		return title + " is locked: it does not run, and cannot be started."
+	}
+	return title + " is locked: everything that it does is refused."
+}
+
+// SameLock tells whether two pictures of one scope have it locked by the same word, or both
+// not at all.
+func SameLock(a, b *api.Scope) bool {
+	return a != nil && b != nil && (a.Lock == nil) == (b.Lock == nil) && a.Lock.GetSinceUnixMs() == b.Lock.GetSinceUnixMs()
+}
+
 // Kind is what sort of thing an event is: "bad" for what was denied, "ask", "good" for
 // what was approved, and "note" for the rest.
 func Kind(e *api.Event) string {

@@ -54,10 +54,13 @@ type scopeHistory struct {
 
 // history is all that a watcher knows.
 type history struct {
-	scopes   []*api.Scope
-	requests map[string]*api.Request
-	events   map[string]*scopeHistory
-	rows     uint64 // the last row's ID
+	scopes []*api.Scope
+	grants []*api.Grant
+	// grantsProblem is why grants are not known.
+	grantsProblem string
+	requests      map[string]*api.Request
+	events        map[string]*scopeHistory
+	rows          uint64 // the last row's ID
 }
 
 func newHistory() history {
@@ -180,9 +183,19 @@ func (s *scopeHistory) count(e *api.Event) {
 	c.ScopeName, c.Last = e.ScopeName, time.UnixMilli(e.TimeUnixMs)
 }
 
+// inForce are the grants, newest first, without those that have ended since they were told.
+func (h *history) inForce() (grants []*api.Grant) {
+	for _, g := range slices.Backward(h.grants) {
+		if now := h.requests[g.Request.GetId()]; now == nil || InForce(now) {
+			grants = append(grants, g)
+		}
+	}
+	return grants
+}
+
 // view copies what there is; events and scopes are never changed, and shared.
 func (h *history) view() *View {
-	v := &View{Scopes: h.scopes}
+	v := &View{Scopes: h.scopes, Grants: h.inForce(), GrantsProblem: h.grantsProblem}
 	for _, r := range h.requests {
 		v.Requests = append(v.Requests, r)
 	}

@@ -29,8 +29,11 @@ type View struct {
 	Engine   *api.StatusResponse // nil before the first answer
 	Scopes   []*api.Scope        // those that live first, in the engine's order
 	Requests []*api.Request      // what is open first, oldest first; then the others, newest first
-	Rows     []*Row              // newest first, at most maxRows
-	Rules    []*RuleCount        // by scope, the busiest first
+	Grants   []*api.Grant        // the answers that hold, newest first
+	// GrantsProblem is why Grants are not known; empty if they are.
+	GrantsProblem string
+	Rows          []*Row       // newest first, at most maxRows
+	Rules         []*RuleCount // by scope, the busiest first
 }
 
 // Open is how many requests wait for an answer.
@@ -48,6 +51,21 @@ func (v *View) Request(id string) *api.Request {
 	for _, r := range v.Requests {
 		if r.Id == id {
 			return r
+		}
+	}
+	for _, g := range v.Grants { // one that was answered long ago
+		if g.Request.GetId() == id {
+			return g.Request
+		}
+	}
+	return nil
+}
+
+// Scope finds a scope by its id; nil if there is none.
+func (v *View) Scope(id string) *api.Scope {
+	for _, s := range v.Scopes {
+		if s.Id == id {
+			return s
 		}
 	}
 	return nil
@@ -100,6 +118,7 @@ func (w *Watcher) watch(ctx context.Context, client *daemon.Client) error {
 	if err := w.takeScopes(ctx, client); err != nil {
 		return err
 	}
+	w.takeGrants(ctx, client)
 	w.change(func() { w.client, w.status, w.problem = client, client.Status, "" })
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.followEvents(ctx, client) })
@@ -116,6 +135,7 @@ func (w *Watcher) watch(ctx context.Context, client *daemon.Client) error {
 			if err := w.takeScopes(ctx, client); err != nil {
 				return err
 			}
+			w.takeGrants(ctx, client)
 		}
 	})
 	return group.Wait()
@@ -151,6 +171,20 @@ func (w *Watcher) takeScopes(ctx context.Context, client *daemon.Client) error {
 	}
 	w.change(func() { w.history.setScopes(response.Scopes) })
 	return nil
+}
+
+// takeGrants takes the answers that hold. An engine that does not tell them has told all
+// else.
+func (w *Watcher) takeGrants(ctx context.Context, client *daemon.Client) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	response, err := client.ListGrants(ctx, &api.ListGrantsRequest{})
+	w.change(func() {
+		w.history.grants, w.history.grantsProblem = response.GetGrants(), ""
+		if err != nil {
+			w.history.grantsProblem = "the engine does not tell which answers hold: " + daemon.Reason(err)
+		}
+	})
 }
 
 func (w *Watcher) followEvents(ctx context.Context, client *daemon.Client) error {
@@ -275,7 +309,46 @@ func (w *Watcher) ask(ctx context.Context, call func(context.Context, *daemon.Cl
 		return nil, errors.New(daemon.Reason(err))
 	}
 	w.change(func() { w.history.setRequest(r) })
+	w.takeGrants(ctx, client)
 	return r, nil
+}
+
+// Lockdown locks one scope, which it gives back as it is then.
+func (w *Watcher) Lockdown(ctx context.Context, lock *api.LockdownRequest) (*api.Lock, error) {
+	return w.changeLock(ctx, lock.Scope, func(ctx context.Context, client *daemon.Client) ([]*api.Lock, error) {
+		response, err := client.Lockdown(ctx, lock)
+		return response.GetLocks(), err
+	})
+}
+
+// Unlock ends the lock of one scope, which it gives back as it was.
+func (w *Watcher) Unlock(ctx context.Context, unlock *api.UnlockRequest) (*api.Lock, error) {
+	return w.changeLock(ctx, unlock.Scope, func(ctx context.Context, client *daemon.Client) ([]*api.Lock, error) {
+		response, err := client.Unlock(ctx, unlock)
+		return response.GetLocks(), err
+	})
+}
+
+func (w *Watcher) changeLock(ctx context.Context, id string, call func(context.Context, *daemon.Client) ([]*api.Lock, error)) (*api.Lock, error) {
+	client := w.current()
+	if client == nil {
+		return nil, errors.New("nothing was changed: the engine is not there")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	locks, err := call(ctx, client)
+	if err != nil {
+		return nil, errors.New(daemon.Reason(err))
+	}
+	if err := w.takeScopes(ctx, client); err != nil {
+		return nil, errors.New(daemon.Reason(err))
+	}
+	for _, lock := range locks {
+		if lock.Id == id {
+			return lock, nil
+		}
+	}
+	return nil, errors.New("it was not locked any more")
 }
 
 // InForce tells whether a request has an answer that holds.

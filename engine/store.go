@@ -39,9 +39,9 @@ type record struct {
 	Image   string // that it was made of; may be empty
 	// NoFeedback: it has no socket and no guest program.
 	NoFeedback bool `json:",omitempty"`
-	Mode    string
-	State   lifeState
-	Program json.RawMessage
+	Mode       string
+	State      lifeState
+	Program    json.RawMessage
 	// Clauses maps the installed image's clause numbers to the program's. A
 	// newer daemon's compiler may number them otherwise.
 	Clauses []int

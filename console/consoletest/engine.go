@@ -34,6 +34,8 @@ type Engine struct {
 	requests []*api.Request
 	answers  []*api.AnswerRequest
 	revoked  []*api.RevokeRequest
+	locked   []*api.LockdownRequest
+	unlocked []*api.UnlockRequest
 	graphs   map[string]*api.ProvenanceResponse // by scope and number
 	refuse   error
 	changed  chan struct{}
@@ -191,6 +193,77 @@ func (e *Engine) Answers() []*api.AnswerRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.answers)
+}
+
+// ListGrants implements api.EngineService.
+func (e *Engine) ListGrants(context.Context, *api.ListGrantsRequest) (*api.ListGrantsResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	response := &api.ListGrantsResponse{}
+	for _, r := range e.requests {
+		if r.Answered == nil || r.Answered.Over != "" {
+			continue
+		}
+		g := &api.Grant{Request: r, Left: r.Answered.Count, Used: r.Answered.Used}
+		if r.Answered.UntilUnixMs > Now.UnixMilli() {
+			g.LeftMs = r.Answered.UntilUnixMs - Now.UnixMilli()
+		}
+		response.Grants = append(response.Grants, g)
+	}
+	return response, nil
+}
+
+// Locked lists what was locked, and Unlocked what was unlocked.
+func (e *Engine) Locked() []*api.LockdownRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.locked)
+}
+
+// Unlocked lists what was unlocked.
+func (e *Engine) Unlocked() []*api.UnlockRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.unlocked)
+}
+
+// Lockdown implements api.EngineService.
+func (e *Engine) Lockdown(_ context.Context, req *api.LockdownRequest) (response *api.LockdownResponse, err error) {
+	e.change(func() {
+		if err = e.refuse; err == nil {
+			e.locked = append(e.locked, req)
+			lock := &api.Lock{Id: req.Scope, By: "ada (uid 1000)", Because: req.Because, SinceUnixMs: Now.UnixMilli(), Running: true}
+			response = &api.LockdownResponse{Locks: []*api.Lock{e.setLock(lock, "locked", lock)}}
+		}
+	})
+	return response, err
+}
+
+// Unlock implements api.EngineService.
+func (e *Engine) Unlock(_ context.Context, req *api.UnlockRequest) (response *api.UnlockResponse, err error) {
+	e.change(func() {
+		if err = e.refuse; err == nil {
+			e.unlocked = append(e.unlocked, req)
+			lock := e.setLock(&api.Lock{Id: req.Scope, Refused: 7, Running: true}, "enforcing", nil)
+			response = &api.UnlockResponse{Locks: []*api.Lock{lock}}
+		}
+	})
+	return response, err
+}
+
+// setLock gives the scope of a lock another state, and the lock its name. mu is held.
+func (e *Engine) setLock(lock *api.Lock, state string, now *api.Lock) *api.Lock {
+	scopes := slices.Clone(e.scopes)
+	for i, s := range scopes {
+		if s.Id == lock.Id {
+			lock.Name = s.Name
+			changed := proto.Clone(s).(*api.Scope)
+			changed.State, changed.Lock = state, now
+			scopes[i] = changed
+		}
+	}
+	e.scopes = scopes
+	return lock
 }
 
 // Status implements api.EngineService.

@@ -67,6 +67,6 @@ func (e *Engine) TellAt(now time.Time) {
 			Operation: "write", Object: []byte("/workspace/deploy/site.yaml"), Uid: 100000, Pid: 5133, Comm: []byte("node"), Labels: []string{"TICKET"}, OpenedUnixMs: at(50 * time.Second)},
 		&api.Request{Id: "t4d8c", Scope: web, ScopeName: "web-agent", State: "granted", Rule: "push", Because: "A person approves each push.", Clause: `ask hold 5m exec "git" "push"`, ClausePos: "actplane.yaml:5:5",
 			Operation: "exec", Object: []byte("/usr/bin/git"), Args: [][]byte{[]byte("git"), []byte("push"), []byte("origin"), []byte("greetings")}, Uid: 100000, Pid: 4598, Comm: []byte("bash"), OpenedUnixMs: at(26 * time.Minute),
-			Answered: &api.Answered{Count: 1, By: &api.Operator{Uid: 1000, Name: "ada", Via: "cli"}, TimeUnixMs: at(25 * time.Minute), Used: 1}},
+			Answered: &api.Answered{By: &api.Operator{Uid: 1000, Name: "ada", Via: "cli"}, TimeUnixMs: at(25 * time.Minute), UntilUnixMs: at(-95 * time.Minute), Used: 1}},
 	)
 }

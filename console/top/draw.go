@@ -209,8 +209,8 @@ func (m *model) drawSheet() []line {
 // foot is the last line: what is being typed, what the last key did, or what keys there are.
 func (m *model) foot() (line, *tea.Cursor) {
 	switch {
-	case m.sheet != nil && m.sheet.denies && !m.sheet.sent && !m.stale():
-		return m.typing("reason: ", "  Enter denies · Esc back")
+	case m.sheet != nil && m.sheet.reasons() && !m.sheet.sent && !m.stale():
+		return m.typing("reason: ", "  Enter "+m.sheet.verb()+" · Esc back")
 	case m.sheet != nil:
 		hint, r := m.sheetHint()
 		return lineOf(text(r, hint)), nil
@@ -220,11 +220,19 @@ func (m *model) foot() (line, *tea.Cursor) {
 		return lineOf(text(strong, m.notice)), nil
 	}
 	keys := "? help  / filter  q quit"
-	if m.page == requestsPage {
+	switch m.page {
+	case requestsPage:
 		keys = "a approve once  A for 10 min  d deny  " + keys
 		if !m.wide() {
 			keys = "a approve  A 10 min  d deny  ? help"
 		}
+	case scopesPage:
+		keys = "L lock  U unlock  " + keys
+	case grantsPage:
+		keys = "r take back  d deny  " + keys
+	}
+	if m.page != requestsPage && !m.wide() {
+		keys, _, _ = strings.Cut(keys, "  / ")
 	}
 	if m.filter != "" {
 		keys = "only " + plain.Word(m.filter) + ": Esc shows all  " + keys

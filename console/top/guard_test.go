@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/console/consoletest"
@@ -164,6 +165,78 @@ func TestDaemonRestarts(t *testing.T) {
 	}
 }
 
+// A scope is locked by two keys, and unlocked by two; the sheet is about the scope that was
+// under the cursor.
+func TestLock(t *testing.T) {
+	b := newBench(t, 80, 24)
+	b.tell()
+	b.press("L")
+	b.shows("Scopes are locked and unlocked on page 3.")
+	b.press("3", "U")
+	b.shows("web-agent is not locked.")
+	b.press("L")
+	b.shows("Lock web-agent?")
+	b.press("y", "e", "s")
+	b.model.Update(tea.PasteMsg{Content: "\r\n\r"})
+	if len(b.engine.Locked()) != 0 {
+		t.Fatal("locked without Enter")
+	}
+	b.press("enter")
+	b.shows("web-agent is locked: everything that it does is refused.")
+	b.shows("web-agent        locked")
+	if got := b.engine.Locked(); len(got) != 1 || !strings.HasPrefix(got[0].Scope, "4f1c09aa") || got[0].All || got[0].Freeze || !strings.HasPrefix(got[0].Because, "yes") || got[0].By.Via != "top" {
+		t.Fatalf("%v", got)
+	}
+	b.press("L")
+	b.shows("web-agent is locked already; U unlocks it.")
+	b.press("U")
+	b.shows("Unlock web-agent?")
+	b.press("enter")
+	if len(b.engine.Unlocked()) != 0 {
+		t.Fatal("Enter unlocks")
+	}
+	b.press("y")
+	b.shows("web-agent is unlocked; 7 operations were refused.")
+	if got := b.engine.Unlocked(); len(got) != 1 || !strings.HasPrefix(got[0].Scope, "4f1c09aa") || got[0].All || got[0].By.Name != "ada" {
+		t.Fatalf("%v", got)
+	}
+	b.engine.Refuse(errors.New("no\x1b[2J room"))
+	b.press("L", "enter")
+	b.shows(`no\x1b[2J room`)
+	b.engine.Refuse(nil)
+
+	// Somebody else locks it while the sheet is open.
+	b.press("L")
+	v := b.watcher.View()
+	locked := proto.Clone(v.Scopes[0]).(*api.Scope)
+	locked.State, locked.Lock = "locked", &api.Lock{Id: locked.Id, SinceUnixMs: 1}
+	b.engine.SetScopes(locked, v.Scopes[1])
+	b.await(func(v *console.View) bool { return v.Scopes[0].Lock != nil })
+	b.shows("has changed meanwhile: nothing was sent.")
+	b.press("enter", "y")
+	if len(b.engine.Locked()) != 1 || len(b.engine.Unlocked()) != 1 {
+		t.Error("sent all the same")
+	}
+}
+
+// What holds is on a page of its own, and is taken back there, how long ago it was given.
+func TestGrants(t *testing.T) {
+	b := newBench(t, 80, 24)
+	b.tell()
+	b.press("5")
+	b.shows("> t4d8c web-agent    granted 1h        exec /usr/bin/git push origin greetings")
+	b.press("a")
+	b.shows("Requests are answered on page 1.")
+	b.press("r")
+	b.shows("Take the answer to t4d8c back?")
+	b.press("y")
+	b.shows("t4d8c is revoked.")
+	b.shows("No approval or denial holds.")
+	if got := b.engine.Revoked(); len(got) != 1 || got[0].Id != "t4d8c" {
+		t.Errorf("%v", got)
+	}
+}
+
 // Whatever size the terminal has, nothing is wider or longer, and nothing panics.
 func TestSizes(t *testing.T) {
 	b := newBench(t, 80, 24)
@@ -171,7 +244,7 @@ func TestSizes(t *testing.T) {
 	for width := 0; width < 130; width += 7 {
 		for height := 0; height < 40; height += 3 {
 			b.model.Update(tea.WindowSizeMsg{Width: width, Height: height})
-			for _, keys := range [][]string{{"1"}, {"2"}, {"3"}, {"4"}, {"?"}, {"esc", "1", "d", "x"}, {"esc", "/"}, {"esc"}} {
+			for _, keys := range [][]string{{"1"}, {"2"}, {"3", "L"}, {"esc", "4"}, {"5", "d"}, {"esc", "?"}, {"esc", "1", "d", "x"}, {"esc", "/"}, {"esc"}} {
 				b.press(keys...)
 				if lines := strings.Count(b.model.View().Content, "\n") + 1; lines > max(height, 1) {
 					t.Fatalf("%dx%d: %d lines", width, height, lines)

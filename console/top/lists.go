@@ -141,6 +141,44 @@ func (m *model) ruleLine(c *console.RuleCount) line {
 	return lineOf(append(spans, text(strong, pad(console.RuleTitle(c.Rule), m.ruleWidth())), span{body, counts})...)
 }
 
+func (m *model) grantEntries() (out []entry) {
+	for _, g := range m.view.Grants {
+		title := plain.Word(console.ScopeTitle(g.Request.GetScope(), g.Request.GetScopeName()))
+		out = append(out, entry{g.Request.GetId(), func() line { return m.grantLine(g) }, func() []console.Field {
+			request := console.Field{Key: "request", Text: plain.Text(g.Request.GetId()) + " of " + title}
+			return append([]console.Field{request}, console.GrantFields(g, m.options.Zone)...)
+		}})
+	}
+	return out
+}
+
+func (m *model) grantLine(g *api.Grant) line {
+	look := good
+	if g.Request.GetAnswered().GetDenied() {
+		look = bad
+	}
+	r := g.Request
+	return lineOf(append(m.scopeSpan(span{strong, pad(plain.Text(r.GetId()), 5) + " "}, r.GetScope(), r.GetScopeName()),
+		span{look, pad(console.AnswerWord(g), 7) + " "}, text(body, pad(m.left(g), leftWidth)+" "+console.OperationText(r)))...)
+}
+
+const leftWidth = 9
+
+// left is what is left of an answer, in few words.
+func (m *model) left(g *api.Grant) string {
+	var parts []string
+	if g.Request.GetAnswered().GetCount() > 0 {
+		parts = append(parts, fmt.Sprintf("%d×", g.Left))
+	}
+	if g.LeftMs > 0 {
+		parts = append(parts, brief(time.Duration(g.LeftMs)*time.Millisecond))
+	}
+	if len(parts) == 0 {
+		return "for good"
+	}
+	return strings.Join(parts, " in ")
+}
+
 func (m *model) ruleWidth() int {
 	if m.wide() {
 		return max(16, m.width-nameWidth-42)
@@ -164,6 +202,8 @@ func (m *model) head() string {
 			return pad("SCOPE", nameWidth+4) + " " + pad("STATE", 10) + " PROCS   DENIED  NOTICED   LOST WARNINGS"
 		}
 		return pad("SCOPE", nameWidth+4) + " " + pad("STATE", 10) + " DENIED"
+	case grantsPage:
+		return pad("ID", 5) + " " + name + pad("ANSWER", 7) + " " + pad("LEFT", leftWidth) + " OPERATION"
 	}
 	if m.wide() {
 		return name + pad("RULE", m.ruleWidth()) + "  DENIED    ASKED  NOTICED  LAST"
@@ -176,15 +216,23 @@ func (m *model) nothing() string {
 	if m.filter != "" {
 		return "No line contains " + strconv.Quote(m.filter) + "."
 	}
-	return [pages]string{"Nothing waits for an answer.", "Nothing was denied or noticed.", "Nothing is under policy.", "No rule has decided anything."}[m.page]
+	if m.page == grantsPage && m.view.GrantsProblem != "" {
+		return m.view.GrantsProblem
+	}
+	return [pages]string{"Nothing waits for an answer.", "Nothing was denied or noticed.", "Nothing is under policy.", "No rule has decided anything.",
+		"No approval or denial holds."}[m.page]
 }
 
-// counts is the page's name, with how much is in it.
+// tab is the page's name, with how much is in it.
 func (m *model) tab(p page) string {
-	name := strconv.Itoa(int(p)+1) + " " + [pages]string{"Requests", "Events", "Scopes", "Rules"}[p]
-	if !m.wide() {
-		name = strings.SplitN(name, " ", 2)[0] + " " + [pages]string{"Req", "Events", "Scopes", "Rules"}[p]
+	names := [pages]string{"Requests", "Events", "Scopes", "Rules", "Grants"}
+	switch {
+	case m.width < 52:
+		names = [pages]string{"Req", "Evt", "Scp", "Rul", "Grt"}
+	case !m.wide():
+		names[requestsPage] = "Req"
 	}
+	name := strconv.Itoa(int(p)+1) + " " + names[p]
 	if n := m.view.Open(); p == requestsPage && n > 0 {
 		name += fmt.Sprintf(" (%d)", n)
 	}

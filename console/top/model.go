@@ -24,6 +24,7 @@ const (
 	eventsPage
 	scopesPage
 	rulesPage
+	grantsPage
 	pages
 )
 
@@ -90,9 +91,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tick()
 	case answeredMsg:
 		m.answered(msg)
+	case lockedMsg:
+		m.locked(msg)
 	case tea.PasteMsg:
 		// What is pasted is text, and no keys: nothing is answered by it.
-		if m.filtering || m.sheet != nil && m.sheet.denies {
+		if m.filtering || m.sheet != nil && m.sheet.reasons() {
 			return m, m.typed(tea.PasteMsg{Content: plain.Text(msg.Content)})
 		}
 	case tea.KeyPressMsg:
@@ -144,7 +147,7 @@ func (m *model) listKey(key string) tea.Cmd {
 	switch key {
 	case "q":
 		return tea.Quit
-	case "1", "2", "3", "4":
+	case "1", "2", "3", "4", "5":
 		m.page = page(key[0] - '1')
 	case "tab", "right":
 		m.page = (m.page + 1) % pages
@@ -166,6 +169,8 @@ func (m *model) listKey(key string) tea.Cmd {
 		m.openDetails()
 	case "a", "A", "d", "r":
 		return m.openAnswer(key)
+	case "L", "U":
+		return m.openLock(key == "U")
 	case "/":
 		m.filtering = true
 		return m.ask(m.filter, 200)
@@ -189,6 +194,8 @@ func (m *model) entries() []entry {
 		all = m.scopeEntries()
 	case rulesPage:
 		all = m.ruleEntries()
+	case grantsPage:
+		all = m.grantEntries()
 	}
 	word := strings.ToLower(m.filter)
 	if word == "" {

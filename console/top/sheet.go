@@ -33,17 +33,39 @@ type sheet struct {
 	denies  bool
 	revokes bool // the answer is taken back
 	sent    bool
+
+	// Of one that locks a scope, or unlocks it: the scope as it was when the key was pressed.
+	scope  *api.Scope
+	unlock bool
 }
+
+// asks tells whether the sheet sends something.
+func (s *sheet) asks() bool { return s.answer != nil || s.scope != nil }
+
+// reasons tells whether a reason is typed into the sheet, and Enter sends it.
+func (s *sheet) reasons() bool { return s.denies || s.scope != nil && !s.unlock }
+
+// verb is what Enter does on a sheet with a reason.
+func (s *sheet) verb() string {
+	if s.scope != nil {
+		return "locks"
+	}
+	return "denies"
+}
+
+// unread tells whether more of the sheet has to be seen before it is sent. What lets nothing
+// through need not be read to its end.
+func (s *sheet) unread() bool { return !s.read && !s.reasons() && !s.revokes }
 
 func helpSheet() *sheet {
 	return &sheet{title: "Keys", fields: []console.Field{
-		{Key: "1 2 3 4", Text: "requests, events, scopes, rules; Tab and the arrows go to the next"},
+		{Key: "1 2 3 4 5", Text: "requests, events, scopes, rules, grants; Tab: the next"},
 		{Key: "↑ ↓", Text: "the line before, the next; also k and j, PgUp and PgDn, g for the first and G for the last"},
 		{Key: "Enter", Text: "all of the line"},
-		{Key: "a", Text: "approve the request under the cursor for one operation: it is shown whole, then y sends it"},
-		{Key: "A", Text: "approve all such operations for 10 minutes, in the same way"},
+		{Key: "a  A", Text: "approve the request under the cursor for one operation, or all such operations for 10 minutes: it is shown whole, then y sends it"},
 		{Key: "d", Text: "deny it as long as the container lives, also when it was approved; a reason is asked for, which the agent gets to read"},
 		{Key: "r", Text: "take an answer back: the operation asks again"},
+		{Key: "L  U", Text: "lock the scope under the cursor, with a reason and Enter: everything that it does is refused from then on; unlock it, with y"},
 		{Key: "/", Text: "show only lines that contain a text; Esc shows all again"},
 		{Key: "q", Text: "leave; what waits goes on waiting"},
 		{Key: "", Text: "An answer is for the very same operation only: the rule, what is done to what, the arguments, the file as it is now, " +
@@ -60,9 +82,12 @@ func (m *model) openDetails() {
 
 // openAnswer begins an answer to the request under the cursor, which is kept as it is now.
 func (m *model) openAnswer(key string) tea.Cmd {
-	e, ok := m.chosen()
-	if !ok || m.page != requestsPage {
+	if m.page != requestsPage && (m.page != grantsPage || key != "r" && key != "d") {
 		m.notice = "Requests are answered on page 1."
+		return nil
+	}
+	e, ok := m.chosen()
+	if !ok {
 		return nil
 	}
 	r := m.view.Request(e.key)
@@ -99,8 +124,11 @@ func (m *model) openAnswer(key string) tea.Cmd {
 	return nil
 }
 
-// stale tells whether a request is no more what the sheet shows.
+// stale tells whether a request or scope is no more what the sheet shows.
 func (m *model) stale() bool {
+	if s := m.sheet.scope; s != nil {
+		return !console.SameLock(s, m.view.Scope(s.Id))
+	}
 	shown, now := m.sheet.request, m.view.Request(m.sheet.request.Id)
 	return now == nil || now.State != shown.State || now.Answered.GetTimeUnixMs() != shown.Answered.GetTimeUnixMs() ||
 		now.Answered.GetOver() != shown.Answered.GetOver()
@@ -109,34 +137,36 @@ func (m *model) stale() bool {
 func (m *model) sheetKey(msg tea.KeyPressMsg) tea.Cmd {
 	s := m.sheet
 	switch key := msg.String(); {
-	case key == "esc", key == "q" && !s.denies:
+	case key == "esc", key == "q" && !s.reasons():
 		m.sheet = nil
-	case key == "up", key == "k" && !s.denies:
+	case key == "up", key == "k" && !s.reasons():
 		s.first--
-	case key == "down", key == "j" && !s.denies:
+	case key == "down", key == "j" && !s.reasons():
 		s.first++
 	case key == "pgup":
 		s.first -= m.sheetHeight()
-	case key == "pgdown", key == "space" && !s.denies:
+	case key == "pgdown", key == "space" && !s.reasons():
 		s.first += m.sheetHeight()
-	case s.answer == nil && key == "enter":
+	case !s.asks() && key == "enter":
 		m.sheet = nil
-	case s.answer != nil && !s.denies && key == "y", s.denies && key == "enter":
+	case s.asks() && !s.reasons() && key == "y", s.reasons() && key == "enter":
 		return m.sendSheet()
-	case s.denies && !s.sent:
+	case s.reasons() && !s.sent:
 		return m.typed(msg)
 	}
 	return nil
 }
 
 // sendSheet sends what the sheet says, if it still shows what is and all of it was seen.
-// A denial lets nothing through, so it need not be read to its end.
 func (m *model) sendSheet() tea.Cmd {
 	s := m.sheet
-	if s.sent || m.stale() || m.view.Problem != "" || !s.read && !s.denies && !s.revokes {
+	if s.sent || m.stale() || m.view.Problem != "" || s.unread() {
 		return nil
 	}
 	s.sent = true
+	if s.scope != nil {
+		return m.sendLock(s)
+	}
 	if s.denies {
 		s.answer.Because = strings.TrimSpace(m.input.Value())
 	}
@@ -153,8 +183,10 @@ func (m *model) answered(msg answeredMsg) {
 		return
 	}
 	// The cursor stays where it is, on what waits next.
-	if at := &m.places[requestsPage]; at.key == msg.id {
-		at.key = ""
+	for _, p := range []page{requestsPage, grantsPage} {
+		if at := &m.places[p]; at.key == msg.id {
+			at.key = ""
+		}
 	}
 	m.notice = fmt.Sprintf("%s is %s.", msg.id, msg.request.State)
 	m.view = m.source.View()
@@ -164,22 +196,31 @@ func (m *model) answered(msg answeredMsg) {
 func (m *model) sheetHint() (hint string, r role) {
 	s := m.sheet
 	id := ""
-	if s.request != nil {
+	switch {
+	case s.request != nil:
 		id = plain.Text(s.request.Id)
+	case s.scope != nil:
+		id = plain.Word(console.ScopeTitle(s.scope.Id, s.scope.Name))
 	}
 	switch {
-	case s.answer == nil:
+	case !s.asks() && !s.read:
+		return "↓ read on · Esc back", body
+	case !s.asks():
 		return "Esc back", body
 	case s.sent:
-		return "sending the answer to " + id + " …", body
+		return "sending what is to become of " + id + " …", body
 	case m.view.Problem != "":
 		return "The engine is away: nothing can be answered. Esc back", bad
 	case m.stale():
 		return id + " has changed meanwhile: nothing was sent. Esc back", bad
-	case s.denies:
-		return "Enter denies " + id + " · Esc back", strong
+	case s.reasons():
+		return "Enter " + s.verb() + " " + id + " · Esc back", strong
 	case s.revokes:
 		return "y takes it back: " + id + " asks again · Esc back", strong
+	case s.unlock && !s.read:
+		return "↓ read on, then unlock " + id + " · Esc back", asking
+	case s.unlock:
+		return "y unlocks " + id + " · Esc back", strong
 	case !s.read:
 		return "↓ read on, then approve " + id + " · Esc back", asking
 	}

@@ -29,6 +29,8 @@ type Source interface {
 	Changed() <-chan struct{}
 	Answer(context.Context, *api.AnswerRequest) (*api.Request, error)
 	Revoke(context.Context, *api.RevokeRequest) (*api.Request, error)
+	Lockdown(context.Context, *api.LockdownRequest) (*api.Lock, error)
+	Unlock(context.Context, *api.UnlockRequest) (*api.Lock, error)
 }
 
 // Options say whose page it is.

@@ -67,7 +67,7 @@ func (b *bench) tell() {
 	b.t.Helper()
 	b.engine.Tell()
 	b.await(func(v *console.View) bool {
-		return len(v.Scopes) == 2 && len(v.Requests) == 3 && len(v.Rows) == 6 && v.Rows[3].Count == 12
+		return len(v.Scopes) == 2 && len(v.Grants) == 1 && len(v.Requests) == 3 && len(v.Rows) == 6 && v.Rows[3].Count == 12
 	})
 }
 
@@ -101,8 +101,9 @@ func (b *bench) press(keys ...string) {
 		go func() { done <- command() }()
 		select {
 		case result := <-done:
-			if a, is := result.(answeredMsg); is {
-				b.model.Update(a)
+			switch result.(type) {
+			case answeredMsg, lockedMsg:
+				b.model.Update(result)
 			}
 		case <-time.After(time.Second): // a cursor that blinks
 		}
@@ -164,7 +165,7 @@ func TestScreens(t *testing.T) {
 				keys []string
 			}{
 				{"approve", []string{"a"}}, {"deny", []string{"esc", "d", "N", "o", "t", " ", "y", "e", "t"}},
-				{"events", []string{"esc", "2", "down", "down", "down"}}, {"scopes", []string{"3"}}, {"rules", []string{"4"}},
+				{"events", []string{"esc", "2", "down", "down", "down"}}, {"scopes", []string{"3"}}, {"lock", []string{"L", "H", "m"}}, {"rules", []string{"esc", "4"}}, {"grants", []string{"5"}},
 				{"filter", []string{"2", "/", "g", "i", "t"}}, {"help", []string{"enter", "?"}},
 			} {
 				b.press(step.keys...)

@@ -86,6 +86,12 @@ func (p *browser) await(expression string) {
 	p.t.Fatalf("never %s; the page is\n%s", expression, text)
 }
 
+// unguarded waits until a key on the sheet is taken for more than a second click.
+func (p *browser) unguarded() {
+	p.t.Helper()
+	p.await("Date.now() - sheet.since >= 350")
+}
+
 func (p *browser) scheme(name string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -133,10 +139,10 @@ func TestBrowserByKeyboard(t *testing.T) {
 	if evaluate[bool](p, "document.activeElement.matches('#sheet-send')") {
 		t.Error("Enter alone approves")
 	}
+	p.unguarded()
 	p.press("\r")
-	time.Sleep(400 * time.Millisecond)
-	if got := b.engine.Answers(); len(got) != 0 {
-		t.Fatalf("%v", got)
+	if evaluate[bool](p, "Boolean(sheet.sent)") || len(b.engine.Answers()) != 0 {
+		t.Fatalf("%v", b.engine.Answers())
 	}
 	p.press("y")
 	p.await("!document.querySelector('#sheet').open && document.querySelector('#announce').textContent === 'k3m9p is granted.'")
@@ -144,7 +150,7 @@ func TestBrowserByKeyboard(t *testing.T) {
 	p.await("document.activeElement.dataset.request === 'b7q2x'")
 	p.press("\t\t\t\r")
 	p.await("document.querySelector('#sheet-title').textContent === 'Deny b7q2x for the container’s life?' && document.activeElement.id === 'because'")
-	time.Sleep(400 * time.Millisecond)
+	p.unguarded()
 	p.press("Not <b>yet</b>\r")
 	p.await("document.title === 'ActPlane' && document.querySelector('#open .empty') !== null")
 	got := b.engine.Answers()
@@ -158,7 +164,7 @@ func TestBrowserByKeyboard(t *testing.T) {
 	p.await("document.querySelector('#sheet').open")
 	b.engine.Ask(&api.Request{Id: "ccccc", Scope: "s", State: "withdrawn", Operation: "exec", Object: []byte("/c"), OpenedUnixMs: time.Now().UnixMilli()})
 	p.await("document.querySelector('#sheet-note').textContent.includes('has changed meanwhile') && document.querySelector('#sheet-send').disabled")
-	time.Sleep(400 * time.Millisecond)
+	p.unguarded()
 	p.press("y\x1b")
 	p.await("!document.querySelector('#sheet').open")
 	if got := b.engine.Answers(); len(got) != 2 {
@@ -176,6 +182,46 @@ func TestBrowserByKeyboard(t *testing.T) {
 	p.await("document.querySelector('#problem').textContent.includes('the engine has stopped') && document.querySelector('#status').className === ''")
 	b.engine.Resume()
 	p.await("document.querySelector('#problem').hidden && document.querySelector('#status').className === 'live'")
+}
+
+// TestBrowserLocks locks a scope and unlocks it, and takes an answer back that holds.
+func TestBrowserLocks(t *testing.T) {
+	b := newBench(t, nil)
+	b.engine.Tell()
+	p := openBrowser(t, b)
+	p.await("document.querySelectorAll('#grants [data-request]').length === 1 && document.querySelectorAll('#answered [data-request]').length === 0")
+	if left := evaluate[string](p, "document.querySelector('#grants .left').textContent"); !strings.HasPrefix(left, "Is granted: ") {
+		t.Errorf("what is left is %q", left)
+	}
+	p.press("jjj")
+	p.await("document.activeElement.dataset.request === 't4d8c'")
+	p.press("r")
+	p.await("document.querySelector('#sheet').open")
+	p.unguarded()
+	p.press("y")
+	p.await("document.querySelector('#announce').textContent === 't4d8c is revoked.' && document.querySelector('#title-grants').hidden")
+	p.press("4j")
+	p.await("document.activeElement.dataset.scope?.startsWith('4f1c09aa')")
+	p.press("U") // it is not locked
+	p.press("L")
+	p.await("document.querySelector('#sheet-title').textContent === 'Lock web-agent?' && document.activeElement.id === 'because'")
+	p.unguarded()
+	p.press("\bIt <i>leaks</i>\r") // the test's own L is typed, too; a keyboard's is not
+	p.await("document.querySelector('#announce').textContent === 'web-agent is locked: everything that it does is refused.' && !document.querySelector('#sheet').open")
+	p.await("document.activeElement.dataset.scope?.startsWith('4f1c09aa') && document.activeElement.textContent.includes('Unlock')")
+	p.press("U")
+	p.await("document.querySelector('#sheet-title').textContent === 'Unlock web-agent?'")
+	p.unguarded()
+	p.press("\r")
+	if evaluate[bool](p, "Boolean(sheet.sent)") {
+		t.Error("Enter unlocks")
+	}
+	p.press("y")
+	p.await("document.querySelector('#announce').textContent === 'web-agent is unlocked; 7 operations were refused.'")
+	locked, unlocked := b.engine.Locked(), b.engine.Unlocked()
+	if len(locked) != 1 || locked[0].Because != "It <i>leaks</i>" || locked[0].By.GetVia() != "web" || locked[0].All || len(unlocked) != 1 || unlocked[0].Scope != locked[0].Scope {
+		t.Errorf("%v, %v", locked, unlocked)
+	}
 }
 
 // TestBrowserHostile shows 200 texts that want to be a part of the page: each is text.
@@ -262,7 +308,7 @@ const contrastScript = `(() => {
 
 func (p *browser) picture(name string) {
 	p.t.Helper()
-	time.Sleep(400 * time.Millisecond) // colours change slowly
+	p.await("document.getAnimations().length === 0") // colours change slowly
 	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(filepath.Join("..", "..", "docs", "images", name+".png"), png, 0o644)

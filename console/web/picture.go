@@ -17,6 +17,7 @@ type update struct {
 	Now      int64          `json:"now"`
 	Status   *statusPart    `json:"status,omitempty"`
 	Requests *[]requestPart `json:"requests,omitempty"`
+	Grants   *grantsPart    `json:"grants,omitempty"`
 	Scopes   *[]scopePart   `json:"scopes,omitempty"`
 	Rules    *[]rulePart    `json:"rules,omitempty"`
 	Rows     []rowPart      `json:"rows,omitempty"` // new ones, and those of which there are more now
@@ -47,11 +48,26 @@ type requestPart struct {
 	Fields    []field `json:"fields"`
 }
 
+// grantsPart are the answers that hold, or why they are not known.
+type grantsPart struct {
+	Problem string      `json:"problem"`
+	List    []grantPart `json:"list"`
+}
+
+// grantPart is an answer that holds, with the request that it is to.
+type grantPart struct {
+	requestPart
+	Ends int64  `json:"ends"` // 0: with the container
+	Uses uint32 `json:"uses"` // that are left of a counted one; 0: it is not counted
+}
+
 type scopePart struct {
 	ID        string  `json:"id"`
 	Name      string  `json:"name"`
 	State     string  `json:"state"`
 	Good      bool    `json:"good"`
+	Locked    bool    `json:"locked"`
+	Seen      string  `json:"seen"`
 	Started   int64   `json:"started"`
 	Processes uint32  `json:"processes"`
 	Denied    uint64  `json:"denied"`
@@ -137,10 +153,26 @@ func (s *Server) requestOf(r *api.Request) requestPart {
 	}
 }
 
+func (s *Server) grantsOf(v *console.View) grantsPart {
+	out := grantsPart{Problem: plain.Text(v.GrantsProblem), List: []grantPart{}}
+	for _, g := range v.Grants {
+		out.List = append(out.List, grantPart{requestPart: s.requestOf(g.Request), Ends: g.Request.GetAnswered().GetUntilUnixMs(), Uses: g.Left})
+	}
+	return out
+}
+
+// lockSeen tells one lock of a scope from another, and from none.
+func lockSeen(s *api.Scope) string {
+	if s.Lock == nil {
+		return "unlocked"
+	}
+	return fmt.Sprintf("locked %d", s.Lock.SinceUnixMs)
+}
+
 func scopeOf(s *api.Scope) scopePart {
 	return scopePart{
 		ID: plain.Text(s.Id), Name: plain.Word(console.ScopeTitle(s.Id, s.Name)), State: plain.Text(s.State),
-		Good:    s.State == "enforcing" && len(s.Degraded) == 0,
+		Good: s.State == "enforcing" && len(s.Degraded) == 0, Locked: s.Lock != nil, Seen: lockSeen(s),
 		Started: s.StartedUnixMs, Processes: s.Processes, Denied: s.Denied, Noticed: s.Notified, Lost: s.Lost,
 		Warnings: len(s.Degraded) + len(s.Warnings), Fields: fieldsOf(console.ScopeFields(s, time.Time{})),
 	}

@@ -19,8 +19,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/actplane/actplane/console"
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/internal/plain"
 )
 
 //go:embed assets
@@ -43,6 +45,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/stream", s.authorized(s.stream))
 	mux.HandleFunc("GET /api/graph", s.authorized(s.graph))
 	mux.HandleFunc("POST /api/answer", s.authorized(s.answer))
+	mux.HandleFunc("POST /api/lock", s.authorized(s.lock))
 	return s.guard(mux)
 }
 
@@ -116,21 +119,59 @@ func (s *Server) asset(name string) http.HandlerFunc {
 
 // answerBody is what the page sends.
 type answerBody struct {
-	ID string `json:"id"`
-	// Seen is the state of the request that was on the screen.
+	ID string `json:"id"` // of the request, or the scope
+	// Seen is the state of it that was on the screen.
 	Seen    string `json:"seen"`
-	What    string `json:"what"` // "once", "ten-minutes", "deny" or "revoke"
+	What    string `json:"what"` // "once", "ten-minutes", "deny" or "revoke"; "lock" or "unlock"
 	Because string `json:"because"`
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+// sentByPage reads what the page itself has sent; if it has not, the call is over.
+func (s *Server) sentByPage(w http.ResponseWriter, r *http.Request) (body answerBody, ok bool) {
 	if len(r.Header.Values("Origin")) != 1 || r.Header.Get("Content-Type") != "application/json" {
 		fail(w, http.StatusForbidden, "an answer comes from the page itself, as JSON")
-		return
+		return body, false
 	}
 	body, err := readAnswer(http.MaxBytesReader(w, r.Body, s.limits.body))
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error())
+	}
+	return body, err == nil
+}
+
+// lock locks a scope, or unlocks it, if it is still as it was on the screen.
+func (s *Server) lock(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.sentByPage(w, r)
+	if !ok {
+		return
+	}
+	now := s.options.Source.View().Scope(body.ID)
+	unlock := body.What == "unlock"
+	switch {
+	case !unlock && body.What != "lock":
+		fail(w, http.StatusBadRequest, "what is to become of the scope is not known")
+		return
+	case now == nil || lockSeen(now) != body.Seen || unlock != (now.Lock != nil):
+		fail(w, http.StatusConflict, "the scope has changed meanwhile; nothing was done")
+		return
+	}
+	var lock *api.Lock
+	var err error
+	if unlock {
+		lock, err = s.options.Source.Unlock(r.Context(), &api.UnlockRequest{Scope: now.Id, By: s.options.Answers()})
+	} else {
+		lock, err = s.options.Source.Lockdown(r.Context(), &api.LockdownRequest{Scope: now.Id, Because: body.Because, By: s.options.Answers()})
+	}
+	if err != nil {
+		fail(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	reply(w, http.StatusOK, map[string]string{"id": now.Id, "done": console.LockText(lock, unlock)})
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	body, ok := s.sentByPage(w, r)
+	if !ok {
 		return
 	}
 	send, known := s.senders(body)[body.What]
@@ -147,7 +188,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadGateway, err.Error())
 		return
 	}
-	reply(w, http.StatusOK, map[string]string{"id": answered.Id, "state": answered.State})
+	reply(w, http.StatusOK, map[string]string{"id": answered.Id, "state": answered.State, "done": plain.Text(answered.Id + " is " + answered.State + ".")})
 }
 
 // senders are what can be said of a request.

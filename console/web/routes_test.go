@@ -180,6 +180,46 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// A scope is locked by the page alone, as it is shown there.
+func TestLock(t *testing.T) {
+	b := newBench(t, nil)
+	b.tell()
+	id := b.watcher.View().Scopes[0].Id
+	body := func(seen, what string) string {
+		return fmt.Sprintf(`{"id":%q,"seen":%q,"what":%q,"because":"It leaks."}`, id, seen, what)
+	}
+	for _, test := range []struct {
+		body    string
+		headers []string
+		want    int
+	}{
+		{body("unlocked", "lock"), []string{"Origin", "http://" + b.address, "Content-Type", "application/json"}, 401},
+		{body("unlocked", "lock"), []string{"Authorization", "Bearer " + b.server.Token(), "Content-Type", "application/json"}, 403},
+		{body("locked 1", "lock"), b.own(), 409}, {body("unlocked", "unlock"), b.own(), 409}, {body("unlocked", "freeze"), b.own(), 400},
+		{strings.Replace(body("unlocked", "lock"), id[:8], "4f1c09ab", 1), b.own(), 409}, {body("unlocked", "lock") + "x", b.own(), 400},
+	} {
+		if code, text, _ := b.call("POST", "/api/lock", test.body, test.headers...); code != test.want || !strings.HasPrefix(text, `{"error":"`) {
+			t.Errorf("%.80q: %d, want %d: %s", test.body, code, test.want, text)
+		}
+	}
+	if got := b.engine.Locked(); len(got) != 0 {
+		t.Fatalf("%v", got)
+	}
+	if code, text, _ := b.call("POST", "/api/lock", body("unlocked", "lock"), b.own()...); code != 200 || !strings.Contains(text, "web-agent is locked") {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text, _ := b.call("POST", "/api/lock", body("unlocked", "lock"), b.own()...); code != 409 { // it is locked
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text, _ := b.call("POST", "/api/lock", body(lockSeen(b.watcher.View().Scope(id)), "unlock"), b.own()...); code != 200 || !strings.Contains(text, "is unlocked") {
+		t.Errorf("%d %s", code, text)
+	}
+	locked, unlocked := b.engine.Locked(), b.engine.Unlocked()
+	if len(locked) != 1 || locked[0].Scope != id || locked[0].Because != "It leaks." || locked[0].By.GetVia() != "web" || len(unlocked) != 1 || unlocked[0].By.GetVia() != "web" {
+		t.Errorf("%v, %v", locked, unlocked)
+	}
+}
+
 // follow opens a stream and gives its updates.
 func (b *bench) follow() <-chan update {
 	b.t.Helper()

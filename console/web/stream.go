@@ -70,9 +70,9 @@ func (s *Server) push(w http.ResponseWriter, control *http.ResponseController, p
 
 // sent is what one page has.
 type sent struct {
-	any                             bool
-	status, requests, scopes, rules []byte
-	rows                            map[uint64]*console.Row
+	any                                     bool
+	status, requests, grants, scopes, rules []byte
+	rows                                    map[uint64]*console.Row
 }
 
 // next is the next event of a stream, empty if there is nothing new.
@@ -84,6 +84,7 @@ func (s *Server) next(have *sent) ([]byte, error) {
 		status.Engine = plain.Text("engine " + v.Engine.Version + " · kernel " + v.Engine.Kernel + " · " + v.Engine.Tier)
 	}
 	requests, scopes, rules := each(v.Requests, s.requestOf), each(v.Scopes, scopeOf), each(v.Rules, ruleOf)
+	grants := s.grantsOf(v)
 	fresh := false
 	for _, part := range []struct {
 		value any
@@ -92,6 +93,7 @@ func (s *Server) next(have *sent) ([]byte, error) {
 	}{
 		{status, &have.status, func() { out.Status = &status }},
 		{requests, &have.requests, func() { out.Requests = &requests }},
+		{grants, &have.grants, func() { out.Grants = &grants }},
 		{scopes, &have.scopes, func() { out.Scopes = &scopes }},
 		{rules, &have.rules, func() { out.Rules = &rules }},
 	} {

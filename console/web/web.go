@@ -36,6 +36,8 @@ type Source interface {
 	Changed() <-chan struct{}
 	Answer(context.Context, *api.AnswerRequest) (*api.Request, error)
 	Revoke(context.Context, *api.RevokeRequest) (*api.Request, error)
+	Lockdown(context.Context, *api.LockdownRequest) (*api.Lock, error)
+	Unlock(context.Context, *api.UnlockRequest) (*api.Lock, error)
 	Graph(context.Context, *api.Event, *time.Location) console.Graph
 	// Scopes lists what is under policy now; who is in one of them gets no connection.
 	Scopes(context.Context) ([]*api.Scope, error)

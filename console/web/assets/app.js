@@ -7,7 +7,7 @@
 const $ = (id) => document.getElementById(id);
 const pages = ["requests", "timeline", "rules", "scopes"];
 const maxRows = 500;
-const state = { requests: [], scopes: [], rules: [], rows: new Map(), skew: 0, problem: "", opened: new Set(), graphs: new Map(), told: null };
+const state = { requests: [], grants: { problem: "", list: [] }, scopes: [], rules: [], rows: new Map(), skew: 0, problem: "", opened: new Set(), graphs: new Map(), told: null };
 
 const el = (name, properties = {}, ...children) => {
   const e = document.createElement(name);
@@ -84,6 +84,15 @@ const requestCard = (r) => {
   return card;
 };
 
+// An answer that holds is its request's card, with what is left of it.
+const grantCard = (g) => {
+  const card = requestCard(g);
+  const uses = g.uses ? `${g.uses} ${g.uses === 1 ? "use" : "uses"} left` : "";
+  card.querySelector(".operation").after(el("p", { class: `left ${g.state === "denied" ? "bad" : "good"}` },
+    `Is ${g.state}: `, uses, uses && g.ends ? ", " : "", g.ends ? ticking(g.ends, "left") : uses ? "" : "as long as the container lives"));
+  return card;
+};
+
 // sync makes a list's elements those of the items, and leaves alone those that stay the
 // same, so that focus and what is open stay too.
 const drawn = new WeakMap(); // what an element shows
@@ -120,13 +129,18 @@ const empty = (text) => el("p", { class: "empty" }, text);
 
 const showRequests = () => {
   const focused = $("page-requests").contains(document.activeElement);
-  const open = state.requests.filter((r) => r.open), answered = state.requests.filter((r) => !r.open);
+  const holds = new Set(state.grants.list.map((g) => g.id));
+  const open = state.requests.filter((r) => r.open), answered = state.requests.filter((r) => !r.open && !holds.has(r.id));
   if (open.length) {
     for (const e of $("open").querySelectorAll(".empty")) e.remove();
     sync($("open"), open, (r) => r.id, requestCard);
   } else {
     $("open").replaceChildren(empty("Nothing waits for an answer."));
   }
+  sync($("grants"), state.grants.list, (g) => g.id, grantCard);
+  $("title-grants").hidden = state.grants.list.length === 0 && !state.grants.problem;
+  $("grants-problem").hidden = !state.grants.problem;
+  $("grants-problem").textContent = state.grants.problem;
   sync($("answered"), answered, (r) => r.id, requestCard);
   $("title-answered").hidden = answered.length === 0;
   $("waiting").hidden = open.length === 0;
@@ -221,33 +235,48 @@ const showScopes = () => {
   for (const e of $("scopes").querySelectorAll(".empty")) e.remove();
   const number = (n, what) => el("li", {}, el("b", {}, n.toLocaleString()), ` ${what}`);
   sync($("scopes"), state.scopes, (s) => s.id, (s) =>
-    el("article", { class: "card", tabindex: "0", "aria-label": `Scope ${s.name}` },
-      el("div", { class: "card-head" }, el("span", { class: "id" }, s.name), el("span", { class: s.good ? "good" : s.state === "closed" ? "" : "bad" }, s.state),
-        s.started ? el("span", { class: "right" }, ticking(s.started, "started")) : ""),
+    el("article", { class: "card", tabindex: "0", "data-scope": s.id, "aria-label": `Scope ${s.name}` }, scopeHead(s),
       el("ul", { class: "numbers" }, number(s.processes, "processes"), number(s.denied, "denied"), number(s.noticed, "noticed"), s.lost ? number(s.lost, "lost") : ""),
-      fieldList(s.fields)));
+      fieldList(s.fields),
+      el("p", { class: "actions" }, s.locked ? lockButton(s, "unlock", "", "Unlock", "U") : lockButton(s, "lock", "danger", "Lock", "L"))));
 };
 
-// The sheet shows one request, as it was when it was opened, and sends one answer.
+const scopeHead = (s) =>
+  el("div", { class: "card-head" }, el("span", { class: "id" }, s.name), el("span", { class: s.good ? "good" : s.state === "closed" ? "" : "bad" }, s.state),
+    s.started ? el("span", { class: "right" }, ticking(s.started, "started")) : "");
+const lockButton = (s, what, kind, text, key) =>
+  el("button", { type: "button", class: kind, "data-what": what, onclick: () => openSheet(s.id, what) }, text, el("kbd", { "aria-hidden": "true" }, key));
+
+// The sheet shows one request or scope, as it was when it was opened, and sends one answer.
 let sheet = null;
+const locks = new Set(["lock", "unlock"]); // are about scopes
+const reasoned = new Set(["deny", "lock"]); // let nothing through, and have a reason; Enter sends them
 const titles = { once: (id) => `Approve ${id} once?`, "ten-minutes": (id) => `Approve ${id} for 10 minutes?`, deny: (id) => `Deny ${id} for the container’s life?`,
-  revoke: (id) => `Take the answer to ${id} back?` };
-const verbs = { once: "Approve", "ten-minutes": "Approve", deny: "Deny", revoke: "Take back" };
+  revoke: (id) => `Take the answer to ${id} back?`, lock: (name) => `Lock ${name}?`, unlock: (name) => `Unlock ${name}?` };
+const verbs = { once: "Approve", "ten-minutes": "Approve", deny: "Deny", revoke: "Take back", lock: "Lock", unlock: "Unlock" };
+const lockTexts = { lock: "Everything that its programs do is refused from then on, but to exit, over restarts of the engine and of the container, until somebody unlocks it.",
+  unlock: "Its programs go on under their policy from where they were." };
+
+// subject is what a sheet is about, as it is now.
+const subject = (id, what) =>
+  locks.has(what) ? state.scopes.find((s) => s.id === id) : state.requests.find((r) => r.id === id) ?? state.grants.list.find((g) => g.id === id);
 
 const openSheet = (id, what) => {
-  const r = state.requests.find((r) => r.id === id);
-  if (!r || $("sheet").open || (what === "revoke" && !r.holds)) return;
+  const r = subject(id, what);
+  if (!r || $("sheet").open || (what === "revoke" && !r.holds) || (locks.has(what) && r.locked !== (what === "unlock"))) return;
   if (state.problem) return void ($("announce").textContent = "Nothing can be answered while the engine is away.");
-  sheet = { request: r, what, since: Date.now(), back: document.activeElement };
-  $("sheet-title").textContent = titles[what](id);
-  $("sheet-body").replaceChildren(requestHead(r), fieldList(r.fields));
-  $("sheet-reason").hidden = what !== "deny";
+  const name = r.name ?? id;
+  sheet = { id, name, seen: r.seen, what, since: Date.now(), back: document.activeElement };
+  $("sheet-title").textContent = titles[what](name);
+  if (locks.has(what)) $("sheet-body").replaceChildren(el("p", {}, lockTexts[what]), scopeHead(r), fieldList(r.fields));
+  else $("sheet-body").replaceChildren(requestHead(r), fieldList(r.fields));
+  $("sheet-reason").hidden = !reasoned.has(what);
   $("because").value = "";
-  $("sheet-send").className = what === "deny" ? "danger" : "primary";
-  $("sheet-send").replaceChildren(`${verbs[what]} ${id}`, el("kbd", { "aria-hidden": "true" }, what === "deny" ? "Enter" : "y"));
+  $("sheet-send").className = reasoned.has(what) ? "danger" : "primary";
+  $("sheet-send").replaceChildren(`${verbs[what]} ${name}`, el("kbd", { "aria-hidden": "true" }, reasoned.has(what) ? "Enter" : "y"));
   $("sheet-note").textContent = "";
   $("sheet").showModal();
-  (what === "deny" ? $("because") : $("sheet-title")).focus();
+  (reasoned.has(what) ? $("because") : $("sheet-title")).focus();
   checkSheet();
 };
 
@@ -256,9 +285,9 @@ const openSheet = (id, what) => {
 const atEnd = () => $("sheet").scrollTop + $("sheet").clientHeight >= $("sheet").scrollHeight - 4;
 const checkSheet = () => {
   if (!sheet) return;
-  const current = state.requests.find((r) => r.id === sheet.request.id);
-  sheet.stale = !sheet.sent && (!current || current.seen !== sheet.request.seen);
-  if (sheet.stale) $("sheet-note").textContent = `${sheet.request.id} has changed meanwhile: nothing was sent.`;
+  const current = subject(sheet.id, sheet.what);
+  sheet.stale = !sheet.sent && (!current || current.seen !== sheet.seen);
+  if (sheet.stale) $("sheet-note").textContent = `${sheet.name} has changed meanwhile: nothing was sent.`;
   else if (state.problem && !sheet.sent) $("sheet-note").textContent = "The engine is away: nothing can be answered.";
   $("sheet-send").disabled = Boolean(sheet.stale || sheet.sent || state.problem);
 };
@@ -266,19 +295,19 @@ const checkSheet = () => {
 const send = async () => {
   checkSheet();
   if (!sheet || $("sheet-send").disabled || Date.now() - sheet.since < 350) return;
-  if (sheet.what !== "deny" && !atEnd()) {
+  if (!reasoned.has(sheet.what) && !atEnd()) {
     $("sheet-note").textContent = "Read on to the end first.";
     return;
   }
   sheet.sent = true;
   checkSheet();
   const mine = sheet;
-  const body = JSON.stringify({ id: mine.request.id, seen: mine.request.seen, what: mine.what, because: mine.what === "deny" ? $("because").value.trim() : "" });
+  const body = JSON.stringify({ id: mine.id, seen: mine.seen, what: mine.what, because: reasoned.has(mine.what) ? $("because").value.trim() : "" });
   try {
-    const answer = await ask("/api/answer", { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    const answer = await ask(locks.has(mine.what) ? "/api/lock" : "/api/answer", { method: "POST", body, headers: { "Content-Type": "application/json" } });
     const result = await answer.json();
     if (answer.ok) {
-      $("announce").textContent = `${result.id} is ${result.state}.`;
+      $("announce").textContent = result.done;
       if (sheet === mine) closeSheet();
       return;
     }
@@ -292,10 +321,12 @@ const send = async () => {
 $("sheet-send").addEventListener("click", send);
 const closeSheet = () => {
   if (!sheet) return;
-  const back = sheet.back;
+  const { back, id } = sheet;
   sheet = null;
   if ($("sheet").open) $("sheet").close();
-  (back?.isConnected ? back : document.querySelector("#open [data-request]") ?? $("title-requests")).focus();
+  // Where it was drawn anew, or what waits next.
+  const card = [...$("scopes").children].find((e) => e.dataset.scope === id) ?? document.querySelector("#open [data-request]");
+  (back?.isConnected ? back : card ?? $("title-requests")).focus();
 };
 $("sheet-cancel").addEventListener("click", closeSheet);
 $("sheet").addEventListener("close", closeSheet); // by the browser's own ways
@@ -327,13 +358,14 @@ const move = (by) => {
   all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + by))]?.focus();
 };
 const chosen = () => (document.activeElement.closest?.("[data-request]") ?? document.querySelector("#open [data-request]"))?.dataset.request;
+const chosenScope = () => document.activeElement.closest?.("[data-scope]")?.dataset.scope;
 
 addEventListener("keydown", (event) => {
   const typing = event.target.matches?.("input, textarea");
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
   if (sheet) {
     if (event.key === "Escape") closeSheet();
-    if (event.key === "y" && !typing && sheet.what !== "deny" && !event.repeat) send();
+    if (event.key === "y" && !typing && !reasoned.has(sheet.what) && !event.repeat) send();
     if (event.key === "Enter" && typing && !event.shiftKey) {
       event.preventDefault();
       send();
@@ -348,11 +380,12 @@ addEventListener("keydown", (event) => {
     }
     return;
   }
-  const answers = { a: "once", A: "ten-minutes", d: "deny", r: "revoke" };
+  const answers = { a: "once", A: "ten-minutes", d: "deny", r: "revoke" }, scopeKeys = { L: "lock", U: "unlock" };
   if (/^[1-4]$/.test(event.key)) go(pages[event.key - 1]);
   else if (event.key === "j" || event.key === "ArrowDown") move(1);
   else if (event.key === "k" || event.key === "ArrowUp") move(-1);
   else if (event.key in answers && pageOf() === "requests" && chosen() && !event.repeat) openSheet(chosen(), answers[event.key]);
+  else if (event.key in scopeKeys && pageOf() === "scopes" && chosenScope() && !event.repeat) openSheet(chosenScope(), scopeKeys[event.key]);
   else if (event.key === "/") {
     go("timeline");
     $("filter").focus();
@@ -368,13 +401,15 @@ const take = (update) => {
     $("engine").textContent = update.status.engine;
     problem(state.problem, !state.problem);
   }
-  if (update.scopes) { state.scopes = update.scopes; showScopes(); }
+  if (update.scopes) { state.scopes = update.scopes; showScopes(); checkSheet(); }
   if (update.rules) { state.rules = update.rules; showRules(); }
   if (update.rows) {
     for (const row of update.rows) state.rows.set(row.id, row);
     showRows();
   }
-  if (update.requests) { state.requests = update.requests; showRequests(); }
+  if (update.requests) state.requests = update.requests;
+  if (update.grants) state.grants = update.grants;
+  if (update.requests || update.grants) showRequests();
   if (update.status) checkSheet();
 };
 
