@@ -114,7 +114,7 @@ func TestTop(t *testing.T) {
 	s.resize(40, 20)
 	s.await("[1 Req (1)]")
 	s.press("2")
-	s.await("[2 Events]", "12×")
+	s.await("[2 Evt]", "12×")
 	s.press("1dNot today\r")
 	s.await("k3m9p is denied.", "none waiting")
 	engine.Stop()
