@@ -48,6 +48,8 @@ type Record struct {
 	// Capabilities are filters that a capability must all pass.
 	Capabilities    []CapabilityFilter `json:",omitempty"`
 	NoNewPrivileges bool               `json:",omitempty"`
+	// SharedPID: its processes are not alone in their process namespace.
+	SharedPID bool `json:",omitempty"`
 	// Pid is the container's first process once the policy holds for it, and
 	// PidStarted its start time in clock ticks, since pids are used again.
 	Pid        int    `json:",omitempty"`

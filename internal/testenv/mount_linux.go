@@ -14,8 +14,20 @@ import (
 // the guests promise it.
 func MountTmpfs(t testing.TB, directory string, size int) {
 	t.Helper()
+	mount(t, "tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", size))
+}
+
+// MountBind binds a directory or file, with what is mounted below it, to another name
+// until the test ends, under the same conditions.
+func MountBind(t testing.TB, source, target string) {
+	t.Helper()
+	mount(t, source, target, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+func mount(t testing.TB, source, directory, kind string, flags uintptr, data string) {
+	t.Helper()
 	RequireRoot(t)
-	if err := unix.Mount("tmpfs", directory, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+	if err := unix.Mount(source, directory, kind, flags, data); err != nil {
 		if promisedOrCI() {
 			t.Fatalf("cannot mount, which CI and the guests promise: %v", err)
 		}

@@ -50,6 +50,10 @@ type Config struct {
 	// Retention is for how long the engine keeps what a stopped container has done to
 	// files and gates, in case it is started again.
 	Retention time.Duration `yaml:"retention"`
+	// Allow names what containers may have although it is stronger than a policy; see
+	// exposure.Names. GuardedPaths are further paths of the host that none may have.
+	Allow        []string `yaml:"allow"`
+	GuardedPaths []string `yaml:"guarded_paths"`
 	// Approvers are asked before people are, Notifications are told of requests.
 	Approvers     []approval.Approver     `yaml:"approvers"`
 	Notifications []approval.Notification `yaml:"notifications"`
@@ -111,6 +115,9 @@ func decodeConfig(data []byte, config *Config) error {
 	}
 	if config.Workspace != "" && !path.IsAbs(config.Workspace) {
 		return fmt.Errorf("workspace: %q is not an absolute path", config.Workspace)
+	}
+	if err := checkExposures(config); err != nil {
+		return err
 	}
 	if err := checkMode(config.Mode); err != nil {
 		return err

@@ -31,6 +31,13 @@ type modifier struct {
 	apply func(root bundle.Object) error
 }
 
+func (m modifier) run(root bundle.Object) error {
+	if err := m.apply(root); err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	return nil
+}
+
 // modifiers are those of the limits that are set.
 func (l *limits) modifiers(swap func() bool) []modifier {
 	var list []modifier
@@ -51,11 +58,6 @@ func (l *limits) modifiers(swap func() bool) []modifier {
 		list = append(list, limitCPUs(l.cpus))
 	}
 	return list
-}
-
-// LimitProcess applies a container's limits to the process of an exec.
-func LimitProcess(process bundle.Object, record *bundle.Record) error {
-	return limitProcess(process, record.Capabilities, record.NoNewPrivileges)
 }
 
 // Keeps says whether a container's limits leave it a capability.

@@ -19,7 +19,7 @@ import (
 // pod makes the configuration of a container with annotations of CRI's.
 func pod(args string, annotations map[string]string) string {
 	text, _ := json.Marshal(annotations)
-	return fmt.Sprintf(`{"process":{"cwd":"/","args":[%s],"env":["PATH=/bin"]},"root":{"path":"ROOT/rootfs"},"annotations":%s}`, args, text)
+	return fmt.Sprintf(`{"process":{"cwd":"/","args":[%s],"env":["PATH=/bin"]},"root":{"path":"ROOT/rootfs"},"linux":{"namespaces":[{"type":"pid"},{"type":"mount"}]},"annotations":%s}`, args, text)
 }
 
 func with(annotations map[string]string, more ...string) map[string]string {

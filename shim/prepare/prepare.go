@@ -66,6 +66,8 @@ type Container struct {
 	ID     string
 	Root   string // the runtime's --root
 	Bundle string // the bundle's directory
+	// Runtime is the program that will create it; empty is not known.
+	Runtime string
 }
 
 // Staged is a container that was prepared; its bundle is written.
@@ -111,6 +113,9 @@ func (h *Host) Prepare(ctx context.Context, container Container) (*Staged, error
 	if err != nil {
 		return nil, err
 	}
+	if err := dropOwn().run(file.Root); err != nil {
+		return nil, err
+	}
 	plan, err := h.plan(container, config, file.Root)
 	if err != nil {
 		return nil, err
@@ -119,7 +124,7 @@ func (h *Host) Prepare(ctx context.Context, container Container) (*Staged, error
 	staged := &Staged{host: h, record: bundle.Record{
 		ID: container.ID, Root: container.Root, Bundle: directory,
 		Capabilities: plan.limits.filters, NoNewPrivileges: plan.limits.noNewPrivileges,
-		Unmanaged: plan.program == nil,
+		Unmanaged: plan.program == nil, SharedPID: plan.sharedPID,
 	}}
 	if err := staged.apply(ctx, plan, file); err != nil {
 		staged.Undo()
@@ -137,10 +142,13 @@ type plan struct {
 	// warnings are sentences for the operator, the gravest first.
 	warnings []string
 	silent   bool // the container is told of nothing
-	agents   []agentFolder
-	image    string    // as its starter called it; empty is not known
-	home     string    // a directory that goes with the container; empty is not known
-	ended    time.Time // when it ended last; zero: it has not run, as far as is known
+	// openPaths of the kernel's are to be protected.
+	openPaths []string
+	sharedPID bool // its processes are not alone in their process namespace
+	agents    []agentFolder
+	image     string    // as its starter called it; empty is not known
+	home      string    // a directory that goes with the container; empty is not known
+	ended     time.Time // when it ended last; zero: it has not run, as far as is known
 }
 
 func (h *Host) plan(container Container, config *Config, root bundle.Object) (*plan, error) {
@@ -195,7 +203,11 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		return nil, err
 	}
 	plan.limits.tighten(plan.program.Limits)
-	plan.warnings = slices.Concat(plan.limits.weaknesses(spec.capabilities, plan.program), missed, files.strayed(compiled), CompilerWarnings(compiled))
+	exposed, err := h.expose(container, config, root, plan)
+	if err != nil {
+		return nil, err
+	}
+	plan.warnings = slices.Concat(exposed, plan.limits.weaknesses(spec.capabilities, plan.program), missed, files.strayed(compiled), CompilerWarnings(compiled))
 	return plan, nil
 }
 
@@ -222,8 +234,10 @@ func (p *plan) title(id string) string {
 
 // apply stages the scope and writes the bundle and the record.
 func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error {
-	modifiers := []modifier{dropOwn()}
-	modifiers = append(modifiers, plan.limits.modifiers(s.host.Swap)...)
+	modifiers := plan.limits.modifiers(s.host.Swap)
+	if len(plan.openPaths) > 0 {
+		modifiers = append(modifiers, protectPaths(plan.openPaths))
+	}
 	if plan.program != nil {
 		hook := s.host.Hook
 		if hook == "" {
@@ -246,8 +260,8 @@ func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error
 		modifiers = append(modifiers, addHooks(hook))
 	}
 	for _, modifier := range modifiers {
-		if err := modifier.apply(file.Root); err != nil {
-			return fmt.Errorf("%s: %w", modifier.name, err)
+		if err := modifier.run(file.Root); err != nil {
+			return err
 		}
 	}
 	if err := s.host.Records.Save(&s.record); err != nil {

@@ -27,7 +27,7 @@ const (
 	id        = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	good      = "version: 1\npolicy: |\n  rule r:\n    block exec \"git\" \"push\"\n"
 	broken    = "version: 1\npolicy: |\n  rule r:\n    blok exec \"git\"\n"
-	minimal   = `{"process":{"cwd":"/src"},"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"}]ADD}`
+	minimal   = `{"process":{"cwd":"/src"},"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"}],"linux":{"namespaces":[{"type":"pid"},{"type":"mount"}]}ADD}`
 	noneFound = "no policy found"
 )
 

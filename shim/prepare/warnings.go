@@ -22,8 +22,8 @@ const (
 	maxWarning  = 400
 )
 
-// weaknesses tells of the capabilities of a container that take from its policy
-// and are left to it.
+// weaknesses tells of the capabilities of a container that take from its policy and are
+// left to it; those that are stronger than any policy are in expose.go.
 func (l *limits) weaknesses(capabilities []string, program *ir.Program) []string {
 	left := func(names ...string) []string {
 		return slices.DeleteFunc(names, func(name string) bool {
@@ -32,10 +32,6 @@ func (l *limits) weaknesses(capabilities []string, program *ir.Program) []string
 	}
 	const remedy = "start it without, or take it away with limits: {capabilities: {drop: [%s]}} in a policy"
 	var found []string
-	if has := left("CAP_SYS_ADMIN", "CAP_BPF", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_BOOT"); len(has) > 0 {
-		found = append(found, fmt.Sprintf("the container has %s, by which its programs can lift this policy and others; "+remedy,
-			strings.Join(has, ", "), short(has)))
-	}
 	if has := left("CAP_NET_RAW", "CAP_NET_ADMIN"); len(has) > 0 && governsNetwork(program) {
 		found = append(found, fmt.Sprintf("the container has %s, by which its programs can send what no rule on connections sees; "+remedy,
 			strings.Join(has, ", "), short(has)))

@@ -14,7 +14,7 @@ import (
 
 const (
 	weak = `{"process":{"cwd":"/src","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN","CAP_NET_RAW"],"effective":["CAP_SYS_ADMIN","CAP_BPF"]}},` +
-		`"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"}]}`
+		`"root":{"path":"ROOT/rootfs"},"linux":{"namespaces":[{"type":"pid"},{"type":"mount"}]},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"}]}`
 	online = "version: 1\nlimits: {capabilities: {drop: [SYS_MODULE]}}\npolicy: |\n  rule r:\n    block connect any\n"
 )
 
@@ -29,8 +29,8 @@ func warned(t *testing.T, config string, files map[string]string) []string {
 }
 
 func TestWeakeningCapabilities(t *testing.T) {
-	const lift = "the container has CAP_SYS_ADMIN, CAP_BPF, by which its programs can lift this policy and others; " +
-		"start it without, or take it away with limits: {capabilities: {drop: [SYS_ADMIN, BPF]}} in a policy"
+	const lift = "the host allows cap-sys-admin: it has CAP_SYS_ADMIN, with which its programs can overwrite the tables of every policy on this host and mount what they like\n" +
+		"the host allows cap-bpf: it has CAP_BPF, with which its programs can overwrite the tables of every policy on this host"
 	const send = "the container has CAP_NET_RAW, by which its programs can send what no rule on connections sees; " +
 		"start it without, or take it away with limits: {capabilities: {drop: [NET_RAW]}} in a policy"
 	for name, test := range map[string]struct{ config, text, want string }{
@@ -41,7 +41,7 @@ func TestWeakeningCapabilities(t *testing.T) {
 		"none":             {strings.Replace(minimal, "ADD", "", 1), online, ""},
 		"in other letters": {strings.ReplaceAll(weak, "CAP_", "cap_"), good, lift},
 	} {
-		if got := strings.Join(warned(t, test.config, map[string]string{"src/actplane.yaml": test.text}), "\n"); got != test.want {
+		if got := strings.Join(warned(t, test.config, map[string]string{"src/actplane.yaml": test.text, "etc/config.yaml": "allow: [cap-sys-admin, cap-bpf]\n"}), "\n"); got != test.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, test.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestWeakeningCapabilities(t *testing.T) {
 
 // A workspace that is not there starts, and is warned of, wherever it is looked for.
 func TestStrayWorkspace(t *testing.T) {
-	const config = `{"process":{"cwd":"/src/sub"},"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"},` +
+	const config = `{"process":{"cwd":"/src/sub"},"linux":{"namespaces":[{"type":"pid"},{"type":"mount"}]},"root":{"path":"ROOT/rootfs"},"mounts":[{"destination":"/src","type":"bind","source":"ROOT/src"},` +
 		`{"destination":"/tmp","type":"tmpfs"},{"destination":"/made/for/it","type":"tmpfs"},{"destination":"/made/file","type":"bind","source":"ROOT/src/actplane.yaml"}]}`
 	const rules = "policy: |\n  rule r:\n    block write file \"x/*.py\"\n"
 	for workspace, want := range map[string]string{

@@ -97,7 +97,7 @@ func (p *Program) create(call *call) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
-	staged, err := p.Host.Prepare(ctx, prepare.Container{ID: options.positional[0], Root: call.root, Bundle: directory})
+	staged, err := p.Host.Prepare(ctx, prepare.Container{ID: options.positional[0], Root: call.root, Bundle: directory, Runtime: path})
 	if err != nil {
 		return err
 	}
@@ -123,11 +123,11 @@ func (p *Program) exec(call *call) error {
 	if err != nil {
 		return fmt.Errorf("exec: %w", err)
 	}
-	if err := checkExec(options, record); err != nil {
+	if err := p.checkExec(options, record); err != nil {
 		return fmt.Errorf("exec: %w", err)
 	}
-	if name := options.value("process"); name != "" && (len(record.Capabilities) > 0 || record.NoNewPrivileges) {
-		if err := limitFile(name, record); err != nil {
+	if name := options.value("process"); name != "" && (!record.Unmanaged || limited(record)) {
+		if err := p.limitFile(name, record); err != nil {
 			return fmt.Errorf("exec: %w", err)
 		}
 	}
@@ -166,19 +166,27 @@ func (p *Program) start(call *call) error {
 	return p.next()
 }
 
-func limitFile(name string, record *bundle.Record) error {
+func (p *Program) limitFile(name string, record *bundle.Record) error {
 	file, err := bundle.Open(name)
 	if err != nil {
 		return err
 	}
-	if err := prepare.LimitProcess(file.Root, record); err != nil {
-		return fmt.Errorf("limit process: %w", err)
+	if err := p.Host.LimitExec(file.Root, record); err != nil {
+		return err
+	}
+	if !limited(record) {
+		return nil // nothing was changed
 	}
 	return file.Save()
 }
 
-// checkExec refuses flags that would give the process what the policy took.
-func checkExec(options *options, record *bundle.Record) error {
+func limited(record *bundle.Record) bool {
+	return len(record.Capabilities) > 0 || record.NoNewPrivileges
+}
+
+// checkExec refuses flags that would give the process what the policy took, or what is
+// stronger than it.
+func (p *Program) checkExec(options *options, record *bundle.Record) error {
 	for _, capability := range options.values["cap"] {
 		if !prepare.Keeps(record, capability) {
 			return fmt.Errorf("--cap %s: the policy of container %q drops this capability", capability, record.ID)
@@ -193,7 +201,7 @@ func checkExec(options *options, record *bundle.Record) error {
 			return fmt.Errorf("--no-new-privs=%s: the policy of container %q requires it", text, record.ID)
 		}
 	}
-	return nil
+	return p.Host.CheckExec(options.values["cap"], record)
 }
 
 // forget tells the engine that a container is being deleted, so that a create

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, annotations map[string]string) *world {
 	w.Host = host(root, w.socket)
 	text, _ := json.Marshal(annotations)
 	w.write(t, "bundle/config.json", fmt.Sprintf(`{"process":{"cwd":"/src","capabilities":{"bounding":["CAP_CHOWN","CAP_KILL"]}},"root":{"path":"rootfs"},`+
-		`"mounts":[{"destination":"/src","type":"bind","source":"%s/src"}],"annotations":%s}`, root, text))
+		`"mounts":[{"destination":"/src","type":"bind","source":"%s/src"}],"annotations":%s,"linux":{"namespaces":[{"type":"pid"},{"type":"mount"}]}}`, root, text))
 	w.write(t, "src/actplane.yaml", good)
 	w.write(t, "bin/runc", "#!/bin/sh\nfor a; do printf '%s\\n' \"$a\"; done > \"$0.argv\"\necho out\necho err >&2\nexit 42\n")
 	if err := os.Chmod(filepath.Join(root, "bin/runc"), 0o755); err != nil {
@@ -309,6 +309,58 @@ func TestStart(t *testing.T) {
 		if !w.call("--root", "/r", "start", id) || !cmp.Equal(w.argv, []string{"runc", "--root", "/r", "start", id}) {
 			t.Errorf("%s: execed %q: %s", id, w.argv, &w.stderr)
 		}
+	}
+}
+
+// Without any limit of the policy's, a process that would be stronger than the policy
+// does not start, unless the host allows that.
+func TestExecExposed(t *testing.T) {
+	w := newWorld(t, nil)
+	if !w.call("create", "-b", w.bundle(), "one") {
+		t.Fatal(w.stderr.String())
+	}
+	every := `"CAP_SYS_ADMIN","CAP_BPF","CAP_SYS_MODULE","CAP_SYS_RAWIO","CAP_SYS_BOOT","CAP_DAC_READ_SEARCH","CAP_SYS_PTRACE"`
+	for _, test := range []struct{ capabilities, arguments, config, want string }{
+		{`"CAP_CHOWN","CAP_SYS_PTRACE"`, "", "", ""},
+		{every, "", "", "it is privileged: it has every capability. Start it without --privileged, or have the host allow it: allow: [privileged] in"},
+		{every, "", "allow: [cap-sys-admin]", "it is privileged"},
+		{every, "", "allow: [privileged]", ""},
+		{`"CAP_SYS_ADMIN"`, "", "allow: [privileged]", "allow: [cap-sys-admin] in"},
+		{`"CAP_BPF"`, "", "allow: [cap-bpf]", ""},
+		{`"CAP_BPF"`, "", "allow: [cap-bfp]", `"cap-bfp" is nothing that can be allowed; did you mean "cap-bpf"?`},
+		{"", "--cap CAP_SYS_MODULE", "", "it has CAP_SYS_MODULE"},
+		{"", "-c sys_module", "allow: [cap-sys-module]", ""},
+	} {
+		w.write(t, "config.yaml", test.config+"\n")
+		const process = `{"args":["sh"],"capabilities":{"permitted":[%s]}}`
+		file := w.write(t, "process.json", fmt.Sprintf(process, test.capabilities))
+		args := append([]string{"exec", "--process", file}, strings.Fields(test.arguments)...)
+		reached := w.call(append(args, "one")...)
+		if reached != (test.want == "") || !strings.Contains(w.stderr.String(), test.want) {
+			t.Errorf("%+v: %q", test, &w.stderr)
+		}
+		if got, _ := os.ReadFile(file); string(got) != fmt.Sprintf(process, test.capabilities) {
+			t.Errorf("%+v: the process is now %s", test, got)
+		}
+	}
+	w.write(t, "config.yaml", "")
+	record, err := w.Records.Load("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.SharedPID = true
+	if err := w.Records.Save(record); err != nil {
+		t.Fatal(err)
+	}
+	if w.call("exec", "--cap", "SYS_PTRACE", "one", "sh") || !strings.Contains(w.stderr.String(), "CAP_SYS_PTRACE and shares its process namespace") {
+		t.Errorf("%q", &w.stderr)
+	}
+	record.Unmanaged = true
+	if err := w.Records.Save(record); err != nil {
+		t.Fatal(err)
+	}
+	if !w.call("exec", "--cap", "SYS_ADMIN", "one", "sh") {
+		t.Errorf("of a container without a policy: %q", &w.stderr)
 	}
 }
 

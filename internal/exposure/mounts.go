@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package exposure
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Mount is one mount that a container gets.
+type Mount struct {
+	Destination string
+	// Source is a path on the host, of a bind mount; else Type says what is mounted.
+	Source string
+	Type   string
+	// ReadOnly is of this mount; Deep says that what is mounted below the source is
+	// read-only as well. Recursive brings that along.
+	ReadOnly, Deep, Recursive bool
+	At                        string
+}
+
+// part is one file system, or a part of one, that comes with a mount.
+type part struct {
+	place
+	fstype   string
+	writable bool
+	// bind: it is the host's, not a new one.
+	bind     bool
+	whole    bool // a directory
+	stat     *unix.Stat_t
+	name     string // in sentences: the source
+	mount    string // where it is mounted in the container
+	at       string
+	through  bool // below the source
+	procOfIt bool
+}
+
+func (h *Host) judgeMounts(c *Container) []Finding {
+	var found []Finding
+	for _, m := range c.Mounts {
+		if m.Source == "" {
+			found = append(found, judgeType(part{fstype: m.Type, writable: !m.ReadOnly, mount: m.Destination, at: m.At}, c)...)
+			continue
+		}
+		parts, err := h.parts(m)
+		if err != nil {
+			found = append(found, Finding{HostRoot, m.At, fmt.Sprintf("what is mounted at %q cannot be told: %v", m.Destination, err), "mount something else"})
+			continue
+		}
+		for _, p := range parts {
+			found = append(found, h.judgePart(p, c)...)
+		}
+	}
+	return firstOfEach(found)
+}
+
+// firstOfEach keeps one finding of a kind for each mount: a folder with a socket is one
+// folder too many, whatever else is in it.
+func firstOfEach(found []Finding) []Finding {
+	var kept []Finding
+	for _, f := range found {
+		if !slices.ContainsFunc(kept, func(k Finding) bool { return k.Kind == f.Kind && k.At == f.At }) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// parts are what a bind mount brings: its source and, if it is recursive, all that is
+// mounted below it.
+func (h *Host) parts(m Mount) ([]part, error) {
+	at, err := h.locate(m.Source)
+	if err != nil {
+		return nil, err
+	}
+	first := part{place: at.place, fstype: at.fstype, writable: !m.ReadOnly, bind: true, name: m.Source, mount: m.Destination, at: m.At}
+	if at.exists {
+		first.stat, first.whole = &at.stat, at.stat.Mode&unix.S_IFMT == unix.S_IFDIR
+	}
+	// What such a path leads to depends on who asks.
+	first.procOfIt = below(path.Clean(m.Source), "/proc")
+	parts := []part{first}
+	if !m.Recursive {
+		return parts, nil
+	}
+	for _, mount := range h.submounts(at.real) {
+		parts = append(parts, part{place: place{deviceOf(mount), mount.Root}, fstype: mount.FSType, bind: true, whole: true,
+			writable: writable(mount) && !(m.ReadOnly && m.Deep), name: m.Source, mount: m.Destination, at: m.At, through: true})
+	}
+	return parts, nil
+}
+
+func writable(mount *mountinfo.Info) bool {
+	return !slices.Contains(strings.Split(mount.Options, ","), "ro")
+}
+
+func (h *Host) judgePart(p part, c *Container) []Finding {
+	found := judgeType(p, c)
+	switch {
+	case p.bind && (p.procOfIt || p.fstype == "proc"):
+		found = append(found, p.finding(HostProc, "and through the host's /proc its programs reach other processes, their files and the kernel's settings"))
+	case p.bind && p.fstype == "devtmpfs" && p.whole:
+		found = append(found, p.finding(HostDevices, "which are all of the host's devices"))
+	}
+	if p.stat != nil {
+		mode := p.stat.Mode & unix.S_IFMT
+		if mode == unix.S_IFBLK || mode == unix.S_IFCHR {
+			if what := h.raw(mode == unix.S_IFBLK, int64(unix.Major(p.stat.Rdev)), int64(unix.Minor(p.stat.Rdev))); what != "" {
+				found = append(found, p.finding(HostDevices, "which is "+what))
+			}
+		}
+	}
+	return append(found, h.judgeGuards(p)...)
+}
+
+// judgeGuards compares a part with the host's own things, by what they are.
+func (h *Host) judgeGuards(p part) []Finding {
+	var found []Finding
+	for _, g := range h.guards {
+		if g.writable && !p.writable {
+			continue
+		}
+		inside := g.within && g.place.covers(p.place)
+		same := p.stat != nil && !p.whole && g.exists && p.stat.Dev == g.stat.Dev && p.stat.Ino == g.stat.Ino
+		if !p.place.covers(g.place) && !inside && !same {
+			continue
+		}
+		text := g.means
+		if p.name != g.name && g.kind != HostRoot {
+			verb := "holds"
+			if inside || same {
+				verb = "is part of"
+			}
+			if same {
+				verb = "is"
+			}
+			text = fmt.Sprintf("which %s the host's %s: %s", verb, g.name, g.means)
+		}
+		found = append(found, p.finding(g.kind, text))
+	}
+	return found
+}
+
+// kernelSettings are file systems by which the kernel is set and traced.
+func kernelSettings() []string {
+	return []string{"sysfs", "debugfs", "tracefs", "securityfs", "configfs", "efivarfs", "binfmt_misc", "pstore"}
+}
+
+// judgeType judges what a file system is of.
+func judgeType(p part, c *Container) []Finding {
+	switch {
+	case !p.writable:
+	case (p.fstype == "cgroup" || p.fstype == "cgroup2") && c.Cgroup.Of == Hosts:
+		return []Finding{p.finding(HostCgroups, "writable, with the host's cgroup namespace, so that its programs can move processes and limits of the whole host")}
+	case p.fstype == "cgroup" || p.fstype == "cgroup2":
+		return []Finding{p.finding(WritableCgroups, "writable, so that its programs can change their own limits")}
+	case slices.Contains(kernelSettings(), p.fstype):
+		return []Finding{p.finding(WritableSys, "writable, so that its programs can change how the kernel works")}
+	}
+	return nil
+}
+
+func (p part) finding(kind Kind, text string) Finding {
+	name := p.name
+	if name == "" {
+		name = p.fstype
+	}
+	return Finding{kind, p.at, fmt.Sprintf("%q is mounted at %q, %s", name, p.mount, text), p.fix(kind)}
+}
+
+func (p part) fix(kind Kind) string {
+	switch kind {
+	case WritableCgroups, HostCgroups, WritableSys:
+		return "mount it read-only"
+	case HostSystem:
+		return "mount it read-only, or only the folder below it that is needed"
+	}
+	return "start it without this mount, or mount only what is needed"
+}
+
+// JudgeMounted judges what a container's first process has below its root directory, as
+// the kernel tells it: whatever was exchanged between judging paths and mounting them. The
+// namespaces are those of the container; own are directories of the host whose mounts are ours.
+func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs string, own []string) ([]Finding, error) {
+	var ours []place
+	for _, name := range own {
+		at, err := h.locate(name)
+		if err != nil {
+			return nil, err
+		}
+		ours = append(ours, at.place)
+	}
+	var found []Finding
+	there := false
+	for _, mount := range mounts {
+		if !below(mount.Mountpoint, rootfs) {
+			continue
+		}
+		there = true
+		p := part{place: place{deviceOf(mount), mount.Root}, fstype: mount.FSType, writable: writable(mount), whole: mount.Root == "/",
+			mount: path.Clean("/" + strings.TrimPrefix(mount.Mountpoint, rootfs))}
+		p.at = p.mount
+		if slices.ContainsFunc(ours, func(o place) bool { return o.covers(p.place) }) {
+			continue
+		}
+		p.bind = p.fstype != "proc" || p.device == h.proc && c.PID.Of != Hosts
+		found = append(found, h.judgePart(p.named(mount), c)...)
+	}
+	if !there {
+		return nil, fmt.Errorf("nothing is mounted at %q", rootfs)
+	}
+	return arrange(firstOfEach(found)), nil
+}
+
+// named says in sentences what is known of a mount: not the path that it was mounted by.
+func (p part) named(mount *mountinfo.Info) part {
+	p.name = mount.FSType
+	if mount.Root != "/" {
+		p.name = mount.Root
+	}
+	return p
+}
