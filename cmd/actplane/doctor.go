@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,14 +55,17 @@ const probeTime = time.Minute
 
 func doctor(c *cli.Context) error {
 	checks := []func(*cli.Context) finding{
-		checkKernel, checkBTF, checkLSM, checkCgroup, checkBPFFS, checkTier, checkConfig, checkEngine, checkGuest, checkDocker,
+		checkKernel, checkBTF, checkLSM, checkCgroup, checkBPFFS, checkTier, checkConfig, checkEngine, checkGuest,
 	}
 	failed := false
+	var findings []finding
 	for _, check := range checks {
-		f := check(c)
-		fmt.Fprintf(c.App.Writer, "%-4s  %-8s  %s\n", f.verdict, f.subject, clean(f.fact))
+		findings = append(findings, check(c))
+	}
+	for _, f := range append(findings, checkFrontEnds(c)...) {
+		fmt.Fprintf(c.App.Writer, "%-4s  %-10s  %s\n", f.verdict, f.subject, clean(f.fact))
 		if f.remedy != "" {
-			fmt.Fprintf(c.App.Writer, "%16s  -> %s\n", "", clean(f.remedy))
+			fmt.Fprintf(c.App.Writer, "%18s-> %s\n", "", clean(f.remedy))
 		}
 		failed = failed || f.verdict == bad
 	}
@@ -212,21 +214,4 @@ func checkGuest(*cli.Context) finding {
 		}
 	}
 	return finding{good, "guest", path + ", static", ""}
-}
-
-func checkDocker(c *cli.Context) finding {
-	if _, err := exec.LookPath("docker"); err != nil {
-		return finding{warn, "docker", "it is not installed", "policies work without it: actplane run"}
-	}
-	d := &dockerSetup{ctx: c.Context}
-	known, err := d.runtimes()
-	switch {
-	case errors.Is(err, errDockerDenied):
-		return finding{warn, "docker", err.Error(), "sudo actplane doctor"}
-	case err != nil:
-		return finding{warn, "docker", "it does not answer: " + err.Error(), "start Docker and run this again"}
-	case !known:
-		return finding{warn, "docker", "it does not know the runtime", "sudo actplane install"}
-	}
-	return finding{good, "docker", "it knows the runtime: docker run --runtime actplane", ""}
 }

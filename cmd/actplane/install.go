@@ -27,28 +27,26 @@ var optionalPrograms = [...]string{"containerd-shim-actplane-v2"}
 
 // setup is one installation or its removal.
 type setup struct {
-	ctx      context.Context
-	out      io.Writer
-	prefix   string
-	source   string // the folder of the programs to install
-	docker   dockerSetup
-	dry      bool
-	systemd  bool
-	engine   daemon.Options
-	pinDir   string
-	attended bool // Docker's configuration was named, or Docker is here
+	ctx     context.Context
+	out     io.Writer
+	prefix  string
+	source  string // the folder of the programs to install
+	dry     bool
+	systemd bool
+	restart bool // front ends that read their files only then
+	engine  daemon.Options
+	pinDir  string
+	served  []*served
 }
 
 func setupFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "prefix", Value: "/usr/local", Usage: "the programs go to `DIRECTORY`/bin"},
-		&cli.StringFlag{Name: "docker-config", Value: "/etc/docker/daemon.json", Usage: "Docker's configuration `FILE`"},
-		&cli.BoolFlag{Name: "no-docker", Usage: "leave Docker alone"},
 		&cli.BoolFlag{Name: "no-systemd", Usage: "no unit; the engine is started when it is needed"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "say what would be done"},
 		&cli.StringFlag{Name: "pin-dir", Value: "/sys/fs/bpf/actplane", Usage: "the engine's `DIRECTORY` of pins", Hidden: true},
 		runDirFlag(),
-	}
+	}, frontEndFlags()...)
 }
 
 func newSetup(c *cli.Context) (*setup, error) {
@@ -65,19 +63,20 @@ func newSetup(c *cli.Context) (*setup, error) {
 	}
 	s := &setup{
 		ctx: c.Context, out: c.App.Writer, prefix: prefix, source: filepath.Dir(self),
-		dry: c.Bool("dry-run"), systemd: !c.Bool("no-systemd") && systemdRuns(),
+		dry: c.Bool("dry-run"), systemd: !c.Bool("no-systemd") && systemdRuns(), restart: c.Bool("restart"),
 		engine: engineOptions(c), pinDir: c.String("pin-dir"),
 	}
-	s.docker = dockerSetup{ctx: c.Context, out: s.out, dry: s.dry, file: c.String("docker-config")}
-	s.attended = !c.Bool("no-docker") && (c.IsSet("docker-config") || s.docker.present())
-	return s, s.checkUser(c)
+	if err := s.checkUser(c); err != nil {
+		return nil, err
+	}
+	s.served = findFrontEnds(c, s.bin(""))
+	return s, nil
 }
 
 // checkUser refuses who may not do it before anything is changed. What is not named
 // is root's.
 func (s *setup) checkUser(c *cli.Context) error {
-	own := c.IsSet("prefix") && !s.systemd && (!s.attended || c.IsSet("docker-config")) &&
-		(c.Command.Name == installName || c.IsSet("pin-dir"))
+	own := c.IsSet("prefix") && !s.systemd && frontEndsNamed(c) && (c.Command.Name == installName || c.IsSet("pin-dir"))
 	if os.Geteuid() == 0 || s.dry || own {
 		return nil
 	}
@@ -98,9 +97,13 @@ const installName = "install"
 
 func installCommand() *cli.Command {
 	return &cli.Command{
-		Name:   installName,
-		Usage:  "install the programs, the engine's unit and the Docker runtime",
-		Flags:  setupFlags(),
+		Name:  installName,
+		Usage: "install the programs, the engine's unit, and the runtime of Docker, containerd, CRI-O and podman",
+		Description: "Of the front ends, those are configured that are here. Docker and podman know the runtime at once;\n" +
+			"containerd and CRI-O when they are restarted, which --restart does. Each is tried with a container\n" +
+			"that needs no image. All else in the configurations stays as it is. Doing it again is an upgrade.",
+		Flags: append(setupFlags(),
+			&cli.BoolFlag{Name: "no-verify", Usage: "do not start containers to see whether they are under policy"}),
 		Action: install,
 	}
 }
@@ -111,11 +114,8 @@ func install(c *cli.Context) error {
 		return err
 	}
 	// What can be refused is refused before anything is changed.
-	var edited *edit
-	if s.attended {
-		if edited, err = s.docker.plan(func(text []byte) ([]byte, error) { return addRuntime(text, s.bin(runtimeProgram)) }); err != nil {
-			return err
-		}
+	if err := s.planFrontEnds(false); err != nil {
+		return err
 	}
 	changed, err := s.installPrograms()
 	if err != nil {
@@ -126,16 +126,8 @@ func install(c *cli.Context) error {
 			return err
 		}
 	}
-	switch {
-	case edited != nil:
-		if err := s.docker.apply(edited); err != nil {
-			return err
-		}
-		if err := s.docker.verify(true); err != nil {
-			return err
-		}
-	case !c.Bool("no-docker"):
-		fmt.Fprintln(s.out, "Docker is not installed here; run \"actplane install\" again once it is")
+	if err := s.configureFrontEnds(!c.Bool("no-verify")); err != nil {
+		return err
 	}
 	if !s.dry {
 		fmt.Fprintln(s.out, "done; \"actplane doctor\" tells whether this host can enforce")

@@ -34,20 +34,15 @@ func uninstall(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	var edited *edit
-	if s.attended {
-		if edited, err = s.docker.plan(removeRuntime); err != nil {
-			return err
-		}
+	if err := s.planFrontEnds(true); err != nil {
+		return err
 	}
 	pid, err := s.checkIdle(c.Bool("force"))
 	if err != nil {
 		return err
 	}
-	if edited != nil {
-		if err := s.docker.remove(edited); err != nil {
-			return err
-		}
+	if err := s.releaseFrontEnds(); err != nil {
+		return err
 	}
 	if s.systemd {
 		if err := s.removeUnit(); err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package frontend
 
 import (
 	"bytes"
@@ -14,10 +14,11 @@ import (
 // Docker's daemon.json belongs to others. It is edited as text: what is not the
 // runtime's entry stays byte for byte, with its order, numbers and layout.
 
-const (
-	runtimeName    = "actplane"
-	runtimeProgram = "actplane-runtime"
-)
+// daemonJSON is the editor of Docker's configuration.
+type daemonJSON struct{ path string } // of the runtime
+
+func (d daemonJSON) add(text []byte) ([]byte, error)  { return addRuntime(text, d.path) }
+func (daemonJSON) remove(text []byte) ([]byte, error) { return removeRuntime(text) }
 
 // addRuntime returns the configuration with runtimes.actplane.path set. It is
 // the same bytes if that was so.
