@@ -27,7 +27,7 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "tell whether this host can enforce, and what to do if not",
-		Flags: []cli.Flag{runDirFlag()},
+		Flags: append(frontEndFiles(), runDirFlag()),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usageError("doctor: unexpected argument %q", c.Args().First())

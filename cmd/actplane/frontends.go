@@ -15,16 +15,22 @@ import (
 	"github.com/actplane/actplane/internal/frontend"
 )
 
-func frontEndFlags() []cli.Flag {
+// frontEndFiles are the flags by which front ends are found.
+func frontEndFiles() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "docker-config", Value: frontend.DockerConfig, Usage: "Docker's configuration `FILE`"},
 		&cli.StringFlag{Name: "containerd-config", Value: frontend.ContainerdConfig, Usage: "containerd's configuration `FILE`; naming it says that its CRI is used"},
+	}
+}
+
+func frontEndFlags() []cli.Flag {
+	return append(frontEndFiles(),
 		&cli.BoolFlag{Name: "no-docker", Usage: "leave Docker alone"},
 		&cli.BoolFlag{Name: "no-containerd", Usage: "leave containerd alone"},
 		&cli.BoolFlag{Name: "no-crio", Usage: "leave CRI-O alone"},
 		&cli.BoolFlag{Name: "no-podman", Usage: "leave podman alone"},
 		&cli.BoolFlag{Name: "restart", Usage: "restart containerd and CRI-O where they need it; containers go on meanwhile"},
-	}
+	)
 }
 
 // frontEndsNamed tells whether each front end's files were named, or it is left alone.

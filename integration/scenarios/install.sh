@@ -33,7 +33,7 @@ containerd_anew() {
 run() {
   local name=$1
   shift
-  out=$("$@" 2>&1) && pass "$name" || fail "$name" "$out"
+  if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "$out"; fi
 }
 
 [ ! -e "$config" ] || cp -p "$config" "$work/"
