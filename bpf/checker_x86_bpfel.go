@@ -489,7 +489,8 @@ type CheckerThread struct {
 		Owners CheckerFileOwners
 		Shared uint64
 	}
-	Args [2304]int8
+	Copied CheckerFileId
+	Args   [2304]int8
 }
 
 // Names of all BPF objects in the ELF.

@@ -30,6 +30,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #include "socket.bpf.c"
 #include "channel.bpf.c"
 #include "file.bpf.c"
+#include "inode.bpf.c"
 #include "names.bpf.c"
 #include "task.bpf.c"
 #include "memory.bpf.c"

@@ -187,7 +187,7 @@ type EnforcerKnownPath struct {
 type EnforcerLimits uint32
 
 const (
-	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 2
+	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 3
 	EnforcerLimitsLIMIT_SCOPES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_IMAGES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_LABELS            EnforcerLimits = 64
@@ -622,7 +622,8 @@ type EnforcerThread struct {
 		Owners EnforcerFileOwners
 		Shared uint64
 	}
-	Args [2304]int8
+	Copied EnforcerFileId
+	Args   [2304]int8
 }
 
 // Names of all BPF objects in the ELF.
@@ -679,6 +680,7 @@ const (
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
 	EnforcerProgLsmBprmCredsForExec   = "lsm_bprm_creds_for_exec"
 	EnforcerProgLsmCapable            = "lsm_capable"
+	EnforcerProgLsmD_instantiate      = "lsm_d_instantiate"
 	EnforcerProgLsmFileFcntl          = "lsm_file_fcntl"
 	EnforcerProgLsmFileIoctl          = "lsm_file_ioctl"
 	EnforcerProgLsmFileIoctlCompat    = "lsm_file_ioctl_compat"
@@ -686,6 +688,7 @@ const (
 	EnforcerProgLsmFileOpen           = "lsm_file_open"
 	EnforcerProgLsmFilePermission     = "lsm_file_permission"
 	EnforcerProgLsmFileTruncate       = "lsm_file_truncate"
+	EnforcerProgLsmInodeCopyUp        = "lsm_inode_copy_up"
 	EnforcerProgLsmInodeFreeSecurity  = "lsm_inode_free_security"
 	EnforcerProgLsmInodeRemoveAcl     = "lsm_inode_remove_acl"
 	EnforcerProgLsmInodeRemovexattr   = "lsm_inode_removexattr"
@@ -724,6 +727,7 @@ const (
 	EnforcerProgMarkCgroup            = "mark_cgroup"
 	EnforcerProgModBprmCheckSecurity  = "mod_bprm_check_security"
 	EnforcerProgModCapable            = "mod_capable"
+	EnforcerProgModD_instantiate      = "mod_d_instantiate"
 	EnforcerProgModFileFcntl          = "mod_file_fcntl"
 	EnforcerProgModFileIoctl          = "mod_file_ioctl"
 	EnforcerProgModFileIoctlCompat    = "mod_file_ioctl_compat"
@@ -731,6 +735,7 @@ const (
 	EnforcerProgModFileOpen           = "mod_file_open"
 	EnforcerProgModFilePermission     = "mod_file_permission"
 	EnforcerProgModFileTruncate       = "mod_file_truncate"
+	EnforcerProgModInodeCopyUp        = "mod_inode_copy_up"
 	EnforcerProgModInodeFreeSecurity  = "mod_inode_free_security"
 	EnforcerProgModInodeRemoveAcl     = "mod_inode_remove_acl"
 	EnforcerProgModInodeRemovexattr   = "mod_inode_removexattr"
@@ -847,6 +852,7 @@ type EnforcerProgramSpecs struct {
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
 	LsmCapable            *ebpf.ProgramSpec `ebpf:"lsm_capable"`
+	LsmD_instantiate      *ebpf.ProgramSpec `ebpf:"lsm_d_instantiate"`
 	LsmFileFcntl          *ebpf.ProgramSpec `ebpf:"lsm_file_fcntl"`
 	LsmFileIoctl          *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl"`
 	LsmFileIoctlCompat    *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl_compat"`
@@ -854,6 +860,7 @@ type EnforcerProgramSpecs struct {
 	LsmFileOpen           *ebpf.ProgramSpec `ebpf:"lsm_file_open"`
 	LsmFilePermission     *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
 	LsmFileTruncate       *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
+	LsmInodeCopyUp        *ebpf.ProgramSpec `ebpf:"lsm_inode_copy_up"`
 	LsmInodeFreeSecurity  *ebpf.ProgramSpec `ebpf:"lsm_inode_free_security"`
 	LsmInodeRemoveAcl     *ebpf.ProgramSpec `ebpf:"lsm_inode_remove_acl"`
 	LsmInodeRemovexattr   *ebpf.ProgramSpec `ebpf:"lsm_inode_removexattr"`
@@ -892,6 +899,7 @@ type EnforcerProgramSpecs struct {
 	MarkCgroup            *ebpf.ProgramSpec `ebpf:"mark_cgroup"`
 	ModBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"mod_bprm_check_security"`
 	ModCapable            *ebpf.ProgramSpec `ebpf:"mod_capable"`
+	ModD_instantiate      *ebpf.ProgramSpec `ebpf:"mod_d_instantiate"`
 	ModFileFcntl          *ebpf.ProgramSpec `ebpf:"mod_file_fcntl"`
 	ModFileIoctl          *ebpf.ProgramSpec `ebpf:"mod_file_ioctl"`
 	ModFileIoctlCompat    *ebpf.ProgramSpec `ebpf:"mod_file_ioctl_compat"`
@@ -899,6 +907,7 @@ type EnforcerProgramSpecs struct {
 	ModFileOpen           *ebpf.ProgramSpec `ebpf:"mod_file_open"`
 	ModFilePermission     *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
 	ModFileTruncate       *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
+	ModInodeCopyUp        *ebpf.ProgramSpec `ebpf:"mod_inode_copy_up"`
 	ModInodeFreeSecurity  *ebpf.ProgramSpec `ebpf:"mod_inode_free_security"`
 	ModInodeRemoveAcl     *ebpf.ProgramSpec `ebpf:"mod_inode_remove_acl"`
 	ModInodeRemovexattr   *ebpf.ProgramSpec `ebpf:"mod_inode_removexattr"`
@@ -1137,6 +1146,7 @@ type EnforcerPrograms struct {
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
 	LsmBprmCredsForExec   *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
 	LsmCapable            *ebpf.Program `ebpf:"lsm_capable"`
+	LsmD_instantiate      *ebpf.Program `ebpf:"lsm_d_instantiate"`
 	LsmFileFcntl          *ebpf.Program `ebpf:"lsm_file_fcntl"`
 	LsmFileIoctl          *ebpf.Program `ebpf:"lsm_file_ioctl"`
 	LsmFileIoctlCompat    *ebpf.Program `ebpf:"lsm_file_ioctl_compat"`
@@ -1144,6 +1154,7 @@ type EnforcerPrograms struct {
 	LsmFileOpen           *ebpf.Program `ebpf:"lsm_file_open"`
 	LsmFilePermission     *ebpf.Program `ebpf:"lsm_file_permission"`
 	LsmFileTruncate       *ebpf.Program `ebpf:"lsm_file_truncate"`
+	LsmInodeCopyUp        *ebpf.Program `ebpf:"lsm_inode_copy_up"`
 	LsmInodeFreeSecurity  *ebpf.Program `ebpf:"lsm_inode_free_security"`
 	LsmInodeRemoveAcl     *ebpf.Program `ebpf:"lsm_inode_remove_acl"`
 	LsmInodeRemovexattr   *ebpf.Program `ebpf:"lsm_inode_removexattr"`
@@ -1182,6 +1193,7 @@ type EnforcerPrograms struct {
 	MarkCgroup            *ebpf.Program `ebpf:"mark_cgroup"`
 	ModBprmCheckSecurity  *ebpf.Program `ebpf:"mod_bprm_check_security"`
 	ModCapable            *ebpf.Program `ebpf:"mod_capable"`
+	ModD_instantiate      *ebpf.Program `ebpf:"mod_d_instantiate"`
 	ModFileFcntl          *ebpf.Program `ebpf:"mod_file_fcntl"`
 	ModFileIoctl          *ebpf.Program `ebpf:"mod_file_ioctl"`
 	ModFileIoctlCompat    *ebpf.Program `ebpf:"mod_file_ioctl_compat"`
@@ -1189,6 +1201,7 @@ type EnforcerPrograms struct {
 	ModFileOpen           *ebpf.Program `ebpf:"mod_file_open"`
 	ModFilePermission     *ebpf.Program `ebpf:"mod_file_permission"`
 	ModFileTruncate       *ebpf.Program `ebpf:"mod_file_truncate"`
+	ModInodeCopyUp        *ebpf.Program `ebpf:"mod_inode_copy_up"`
 	ModInodeFreeSecurity  *ebpf.Program `ebpf:"mod_inode_free_security"`
 	ModInodeRemoveAcl     *ebpf.Program `ebpf:"mod_inode_remove_acl"`
 	ModInodeRemovexattr   *ebpf.Program `ebpf:"mod_inode_removexattr"`
@@ -1249,6 +1262,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmBprmCommittedCreds,
 		p.LsmBprmCredsForExec,
 		p.LsmCapable,
+		p.LsmD_instantiate,
 		p.LsmFileFcntl,
 		p.LsmFileIoctl,
 		p.LsmFileIoctlCompat,
@@ -1256,6 +1270,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmFileOpen,
 		p.LsmFilePermission,
 		p.LsmFileTruncate,
+		p.LsmInodeCopyUp,
 		p.LsmInodeFreeSecurity,
 		p.LsmInodeRemoveAcl,
 		p.LsmInodeRemovexattr,
@@ -1294,6 +1309,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.MarkCgroup,
 		p.ModBprmCheckSecurity,
 		p.ModCapable,
+		p.ModD_instantiate,
 		p.ModFileFcntl,
 		p.ModFileIoctl,
 		p.ModFileIoctlCompat,
@@ -1301,6 +1317,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModFileOpen,
 		p.ModFilePermission,
 		p.ModFileTruncate,
+		p.ModInodeCopyUp,
 		p.ModInodeFreeSecurity,
 		p.ModInodeRemoveAcl,
 		p.ModInodeRemovexattr,

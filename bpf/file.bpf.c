@@ -383,33 +383,3 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 	return false;
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))
-
-/* inode_goes: what was remembered of an inode must not hold for the next one at its
- * address, and what was stored not for the next one of its number. */
-static __always_inline void inode_goes(struct inode *inode)
-{
-	struct host *host = host_state();
-	u16 type = inode->i_mode & S_IFMT;
-
-	if (host)
-		__sync_fetch_and_add(&host->changes, 1);
-	if (host && type == S_IFDIR)
-		__sync_fetch_and_add(&host->directories, 1);
-	/* Else it only leaves the cache; but what is in a pipe goes with its inode. */
-	if (!inode->i_nlink || type == S_IFIFO)
-		drop_inode(inode);
-}
-
-SEC("lsm/inode_free_security")
-int BPF_PROG(lsm_inode_free_security, struct inode *inode)
-{
-	inode_goes(inode);
-	return 0;
-}
-
-SEC("fentry/security_inode_free")
-int BPF_PROG(mod_inode_free_security, struct inode *inode)
-{
-	inode_goes(inode);
-	return 0;
-}

@@ -40,6 +40,48 @@ static __always_inline u16 inode_type(struct inode *inode)
 	return BPF_CORE_READ(inode, i_mode) & S_IFMT;
 }
 
+#define OVERLAY_MAGIC 0x794c7630
+
+/*
+ * An overlay numbers its inodes by those of its layers. In i_private is the one by which
+ * it finds an inode again: that above of what was made there, and else that below, which is
+ * there as long as the container. What has several hard links below has an inode for each
+ * name, all with one number, and is found by none. When such a name is copied up, it is
+ * found by the new inode above, but keeps its number until it has left the cache.
+ */
+static __always_inline struct inode *found_by(struct inode *inode)
+{
+	return BPF_CORE_READ(inode, i_private);
+}
+
+static __always_inline bool is_overlay(struct inode *inode)
+{
+	return BPF_CORE_READ(inode, i_sb, s_magic) == OVERLAY_MAGIC;
+}
+
+/* Where layers are on several file systems, an overlay may put their numbers into the
+ * highest bits (xino). */
+#define XINO_SHIFT 48
+
+/* later_id tells whether a file will have another id than now, and which. */
+static __always_inline bool later_id(struct inode *inode, struct file_id *id)
+{
+	struct inode *by;
+	u64 number;
+
+	if (!is_overlay(inode) || inode_type(inode) == S_IFDIR)
+		return false;
+	by = found_by(inode);
+	if (!by)
+		return false;
+	*id = file_id(inode);
+	number = BPF_CORE_READ(by, i_ino);
+	if (!((number ^ id->ino) << (64 - XINO_SHIFT)))
+		return false;
+	id->ino = number;
+	return true;
+}
+
 /* is_device tells the terminals of package dfa's devices, and null, zero, full, random
  * and urandom, which are no objects of file rules unless a pattern names them. */
 static __always_inline bool is_device(struct inode *inode)

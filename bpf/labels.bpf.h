@@ -203,14 +203,14 @@ static __always_inline bool matters(struct act *act, u64 *labels, u64 marks)
 }
 
 /*
- * add_to adds labels and marks to the file or channel of THREAD's marking, which has
- * what it counts as without an entry as well. Marks are enum file_flag, and above them
- * the row that protects a file, or who listens at an endpoint. It returns the labels that
- * it has gained, and notes whether others get them without asking: those of a channel, or
- * of a file that is mapped. When there is no room, the scope is saturated from then on, so
- * nothing is forgotten.
+ * add_to adds labels and marks to the file or channel of M, which has what it counts as
+ * without an entry as well. Marks are enum file_flag, and above them the row that protects
+ * a file, or who listens at an endpoint. It returns the labels that it has gained, and
+ * notes whether others get them without asking: those of a channel, or of a file that is
+ * mapped. When there is no room, the scope is saturated from then on, so nothing is
+ * forgotten.
  */
-static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 labels, u64 marks,
+static __always_inline u64 add_to(struct act *act, struct marking *m, u64 labels, u64 marks,
 				  bool channel)
 {
 	u32 above = marks >> KEPT_SHIFT, flags = marks & ~FILE_CREATED;
@@ -220,14 +220,14 @@ static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 la
 
 	if (!scope)
 		return 0;
-	thread->marking.key.scope = act->slot;
-	thread->marking.key.generation = act->generation;
-	state = bpf_map_lookup_elem(&files, &thread->marking.key);
+	m->key.scope = act->slot;
+	m->key.generation = act->generation;
+	state = bpf_map_lookup_elem(&files, &m->key);
 	if (!state)
-		state = new_file_state(act, &thread->marking, scope);
+		state = new_file_state(act, m, scope);
 	if (!state) {
 		saturate(act, scope);
-		thread->marking.shared = channel;
+		m->shared = channel;
 		return labels;
 	}
 	if ((state->flags | flags) != state->flags)
@@ -240,7 +240,7 @@ static __always_inline u64 add_to(struct act *act, struct thread *thread, u64 la
 	if (!gained)
 		return 0;
 	gained &= ~__sync_fetch_and_or(&state->labels, labels);
-	thread->marking.shared = channel || state->flags & FILE_SHARED;
+	m->shared = channel || state->flags & FILE_SHARED;
 	return gained;
 }
 
@@ -281,6 +281,56 @@ static __always_inline void drop_id(struct file_id id)
 	bpf_map_delete_elem(&owners_by_file, &drop.id);
 }
 
+struct carried {
+	struct file_id from, to;
+};
+
+/* carry_in adds what a scope keeps of a file under one id to what it keeps under another. */
+__noinline int carry_in(struct carried *c, u32 slot, u32 generation)
+{
+	struct scope *scope = scope_at(slot);
+	struct act act = { .slot = slot, .generation = generation };
+	struct marking m = {};
+	struct file_state *known, state;
+
+	if (!c || !scope || scope->generation != generation)
+		return 0;
+	m.key.id = c->from;
+	m.key.scope = slot;
+	m.key.generation = generation;
+	known = bpf_map_lookup_elem(&files, &m.key);
+	if (!known)
+		return 0;
+	state = *known;
+	act.image = scope->image;
+	m.key.id = c->to;
+	add_to(&act, &m, state.labels, (state.flags & ~FILE_SHARED) | (u64)state.kept << KEPT_SHIFT,
+	       false);
+	return 0;
+}
+
+static long carry_step(u64 slot, struct carried *c)
+{
+	struct scope *scope = scope_at(slot);
+
+	if (scope && scope->generation)
+		carry_in(c, slot, scope->generation);
+	return 0;
+}
+
+/* carry_id keeps of a file under the id that it will have what is kept of it now. */
+static __always_inline void carry_id(struct file_id *from, struct file_id *to)
+{
+	struct carried c = { .from = *from, .to = *to };
+	struct file_owners *owners = bpf_map_lookup_elem(&owners_by_file, &c.from);
+
+	if (!owners)
+		return;
+	carry_in(&c, owners->scope, owners->generation);
+	if (owners->more)
+		bpf_loop(MAX_SCOPES, carry_step, &c, 0);
+}
+
 /* terminal_id names what programs write on the terminal of an inode's id. */
 static __always_inline struct file_id terminal_id(struct file_id *typed)
 {
@@ -294,11 +344,15 @@ static __always_inline struct file_id terminal_id(struct file_id *typed)
 }
 
 /* drop_inode forgets a file that is gone: its number can come back as another's, and
- * on overlayfs the generation does not tell. */
+ * on overlayfs the generation does not tell. The number of a hard link below stays that of
+ * the other names, and no new file gets it. */
 static __always_inline void drop_inode(struct inode *inode)
 {
 	struct file_id id = file_id(inode);
 
+	if (is_overlay(inode) && !found_by(inode))
+		return;
+	later_id(inode, &id);
 	drop_id(id);
 	if (inode_type(inode) == S_IFCHR)
 		drop_id(terminal_id(&id));

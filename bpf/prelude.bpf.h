@@ -160,6 +160,7 @@ struct thread {
 	struct growth growths[MAX_GROWTHS];
 	struct growth growing; /* the one that is carried on */
 	struct marking marking;
+	struct file_id copied; /* the hard link that an overlay copies up, or ino 0 */
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 

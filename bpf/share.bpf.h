@@ -190,7 +190,7 @@ static long spread_step(u64 step, struct settling *s)
 	labels = s->sharer->labels;
 	if (!matters(s->act, &labels, FILE_MODIFIED))
 		return 0;
-	gained = add_to(s->act, thread, labels, FILE_MODIFIED, false);
+	gained = add_to(s->act, &thread->marking, labels, FILE_MODIFIED, false);
 	if (gained && thread->marking.shared)
 		push_growth(thread, id_number(&thread->marking.key.id, SHARE_FILE), gained);
 	return 0;
@@ -297,7 +297,7 @@ __noinline u64 add_marked(struct act *act, u64 labels, u64 marks, u32 channel)
 {
 	struct thread *thread = thread_state();
 
-	return act && thread ? add_to(act, thread, labels, marks, channel) : 0;
+	return act && thread ? add_to(act, &thread->marking, labels, marks, channel) : 0;
 }
 
 /* add_to_file adds labels and marks to a file, and returns what it gains by that. */
@@ -312,11 +312,13 @@ __noinline u64 add_to_file(struct act *act, u64 inode, u64 labels, u64 marks)
 		saturate_scope(act);
 		return 0;
 	}
-	thread->marking.key.id = file_id((void *)inode);
 	if (marks & FILE_CREATED)
 		__builtin_memset(&thread->marking.fresh, 0, sizeof(thread->marking.fresh));
 	else
 		thread->marking.fresh = assumed_state(scope_at(act->slot), (void *)inode);
+	if (later_id((void *)inode, &thread->marking.key.id))
+		add_marked(act, labels, marks, false);
+	thread->marking.key.id = file_id((void *)inode);
 	return add_marked(act, labels, marks, false);
 }
 

@@ -102,6 +102,7 @@ struct inode {
 	unsigned int i_nlink;
 	struct timespec64 i_ctime;
 	struct super_block *i_sb;
+	void *i_private;
 };
 
 /* From 6.6 on. */

@@ -92,6 +92,8 @@ func hooks() []hook {
 		{name: "ipc_permission", need: needChannels},
 		{name: "task_free", need: needFlow},
 		{name: "inode_free_security", need: needAlways},
+		{name: "inode_copy_up", need: needNames | needFlow},
+		{name: "d_instantiate", need: needNames | needFlow},
 		{name: "file_permission", need: needFlow | needReceives},
 		{name: "task_kill", need: needLock},
 		{name: "file_ioctl", need: needLock},

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+
+//go:build ignore
+
+/* Inodes that come and go, and what is known of files by them. */
+
+/* inode_goes: what was remembered of an inode must not hold for the next one at its
+ * address, and what was stored not for the next one of its number. */
+static __always_inline void inode_goes(struct inode *inode)
+{
+	struct host *host = host_state();
+	struct file_id id, later;
+	u16 type = inode->i_mode & S_IFMT;
+
+	if (host)
+		__sync_fetch_and_add(&host->changes, 1);
+	if (host && type == S_IFDIR)
+		__sync_fetch_and_add(&host->directories, 1);
+	/* Else it only leaves the cache; but what is in a pipe goes with its inode. */
+	if (!inode->i_nlink || type == S_IFIFO) {
+		drop_inode(inode);
+	} else if (later_id(inode, &later)) {
+		id = file_id(inode);
+		carry_id(&id, &later);
+	}
+}
+
+SEC("lsm/inode_free_security")
+int BPF_PROG(lsm_inode_free_security, struct inode *inode)
+{
+	inode_goes(inode);
+	return 0;
+}
+
+SEC("fentry/security_inode_free")
+int BPF_PROG(mod_inode_free_security, struct inode *inode)
+{
+	inode_goes(inode);
+	return 0;
+}
+
+/* begin_copy notes the id of a hard link that an overlay copies up: the file above, which
+ * is not there yet, is to have what is known of it. */
+static __always_inline void begin_copy(struct dentry *dentry)
+{
+	struct inode *inode = dentry->d_inode;
+	struct file_id none = {};
+	struct act act = {};
+	struct thread *thread;
+	bool linked;
+
+	if (!inode || enter(&act) != INSIDE)
+		return;
+	linked = is_overlay(inode) && !found_by(inode);
+	thread = linked ? new_thread_state() : thread_state();
+	if (thread)
+		thread->copied = linked ? file_id(inode) : none;
+	else if (linked)
+		saturate_scope(&act);
+}
+
+SEC("lsm/inode_copy_up")
+int BPF_PROG(lsm_inode_copy_up, struct dentry *dentry)
+{
+	begin_copy(dentry);
+	return 0;
+}
+
+SEC("fentry/security_inode_copy_up")
+int BPF_PROG(mod_inode_copy_up, struct dentry *dentry)
+{
+	begin_copy(dentry);
+	return 0;
+}
+
+/* inode_comes: a name gets its inode. */
+static __always_inline void inode_comes(struct inode *inode)
+{
+	struct thread *thread;
+	struct file_id id;
+
+	if (!inode || (!marked() && !strays()))
+		return;
+	thread = thread_state();
+	if (!thread || !thread->copied.ino)
+		return;
+	id = thread->copied;
+	if (BPF_CORE_READ(inode, i_sb, s_dev) == id.dev)
+		return;
+	id.ino = BPF_CORE_READ(inode, i_ino);
+	carry_id(&thread->copied, &id);
+	thread->copied.ino = 0;
+}
+
+SEC("lsm/d_instantiate")
+int BPF_PROG(lsm_d_instantiate, struct dentry *dentry, struct inode *inode)
+{
+	inode_comes(inode);
+	return 0;
+}
+
+SEC("fentry/security_d_instantiate")
+int BPF_PROG(mod_d_instantiate, struct dentry *dentry, struct inode *inode)
+{
+	inode_comes(inode);
+	return 0;
+}
