@@ -6,13 +6,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/actplane/actplane/feedback"
+	"github.com/actplane/actplane/internal/version"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--actplane-version" {
+		fmt.Println(version.String())
+		return
+	}
 	g := guest{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		socket: feedback.SocketPath, proc: "/proc", pid: os.Getpid(), retry: time.Second / 2,

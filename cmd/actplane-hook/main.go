@@ -5,9 +5,17 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
+	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/ocihook"
 )
 
-func main() { os.Exit(ocihook.Main(os.Args)) }
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--actplane-version" {
+		fmt.Println(version.String())
+		return
+	}
+	os.Exit(ocihook.Main(os.Args))
+}

@@ -5,9 +5,18 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
+	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/shim/runtime"
 )
 
-func main() { os.Exit(runtime.Main(os.Args, os.Environ())) }
+func main() {
+	// For "actplane doctor": --version is the next runtime's.
+	if len(os.Args) == 2 && os.Args[1] == "--actplane-version" {
+		fmt.Println(version.String())
+		return
+	}
+	os.Exit(runtime.Main(os.Args, os.Environ()))
+}

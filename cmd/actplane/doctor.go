@@ -3,23 +3,17 @@
 package main
 
 import (
-	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 
-	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/internal/approval"
-	"github.com/actplane/actplane/internal/cgroup"
 	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/shim/prepare"
 )
 
@@ -27,7 +21,13 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "tell whether this host can enforce, and what to do if not",
-		Flags: append(frontEndFiles(), runDirFlag()),
+		Description: "Looks at the kernel, at ActPlane's programs and engine, and at Docker, containerd, CRI-O and podman,\n" +
+			"and says what helps where something is not as it should be. It changes nothing; as root it tries\n" +
+			"whether a denial happens. Exit codes: 0 if the host can enforce, also with warnings; 3 if it cannot,\n" +
+			"which the lines with FAIL tell.",
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "one JSON object: version, able, findings (each with verdict, subject, fact, remedy)"},
+		}, append(frontEndFiles(), runDirFlag())...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usageError("doctor: unexpected argument %q", c.Args().First())
@@ -39,10 +39,10 @@ func doctorCommand() *cli.Command {
 
 // finding is one line of the doctor's.
 type finding struct {
-	verdict string // ok, warn or FAIL
-	subject string
-	fact    string
-	remedy  string // what to do; empty when it is ok
+	Verdict string `json:"verdict"` // ok, warn or FAIL
+	Subject string `json:"subject"`
+	Fact    string `json:"fact"`
+	Remedy  string `json:"remedy"` // what to do, or how it is used; empty when there is nothing to say
 }
 
 const (
@@ -51,111 +51,58 @@ const (
 	bad  = "FAIL" // the host cannot enforce
 )
 
+// reportVersion is that of what --json prints. Fields may be added without a new one.
+const reportVersion = 1
+
+// report is what --json prints.
+type report struct {
+	Version  int       `json:"version"`
+	Able     bool      `json:"able"` // nothing is FAIL
+	Findings []finding `json:"findings"`
+}
+
 const probeTime = time.Minute
 
 func doctor(c *cli.Context) error {
-	checks := []func(*cli.Context) finding{
-		checkKernel, checkBTF, checkLSM, checkCgroup, checkBPFFS, checkTier, checkConfig, checkEngine, checkGuest,
+	r := report{Version: reportVersion, Able: true}
+	for _, check := range []func(*cli.Context) []finding{
+		one(checkKernel), one(checkBTF), one(checkLSM), checkCgroup, one(checkBPFFS), one(checkTier),
+		one(checkConfig), one(checkEngine), checkPrograms, one(checkGuest), one(checkNextRuntime), checkFrontEnds,
+	} {
+		r.Findings = append(r.Findings, check(c)...)
 	}
-	failed := false
-	var findings []finding
-	for _, check := range checks {
-		findings = append(findings, check(c))
+	for _, f := range r.Findings {
+		r.Able = r.Able && f.Verdict != bad
 	}
-	for _, f := range append(findings, checkFrontEnds(c)...) {
-		fmt.Fprintf(c.App.Writer, "%-4s  %-10s  %s\n", f.verdict, f.subject, clean(f.fact))
-		if f.remedy != "" {
-			fmt.Fprintf(c.App.Writer, "%18s-> %s\n", "", clean(f.remedy))
-		}
-		failed = failed || f.verdict == bad
+	if err := r.write(c); err != nil {
+		return err
 	}
-	if failed {
+	if !r.Able {
 		return &failure{exitEnvironment, "this host cannot enforce policies yet; see the lines with FAIL"}
 	}
 	return nil
 }
 
-func checkKernel(*cli.Context) finding {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return finding{bad, "kernel", err.Error(), ""}
-	}
-	release := unix.ByteSliceToString(name.Release[:])
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		return finding{warn, "kernel", release, "its version cannot be read; the tier below is what counts"}
-	}
-	if major < 6 || major == 6 && minor < 1 {
-		return finding{bad, "kernel", release, "boot kernel 6.1 or newer"}
-	}
-	return finding{good, "kernel", release, ""}
+// one makes a list of a check's finding.
+func one(check func(*cli.Context) finding) func(*cli.Context) []finding {
+	return func(c *cli.Context) []finding { return []finding{check(c)} }
 }
 
-func checkBTF(*cli.Context) finding {
-	const path = "/sys/kernel/btf/vmlinux"
-	if !exists(path) {
-		return finding{bad, "btf", path + " does not exist", "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y"}
+func (r report) write(c *cli.Context) error {
+	if c.Bool("json") {
+		if err := writeJSON(c.App.Writer, r, "  "); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(c.App.Writer)
+		return err
 	}
-	return finding{good, "btf", path, ""}
-}
-
-func checkLSM(*cli.Context) finding {
-	const path = "/sys/kernel/security/lsm"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return finding{warn, "lsm", path + " cannot be read", "mount -t securityfs securityfs /sys/kernel/security, to see the list"}
+	for _, f := range r.Findings {
+		fmt.Fprintf(c.App.Writer, "%-4s  %-10s  %s\n", f.Verdict, f.Subject, clean(f.Fact))
+		if f.Remedy != "" {
+			fmt.Fprintf(c.App.Writer, "%18s-> %s\n", "", clean(f.Remedy))
+		}
 	}
-	list := strings.TrimSpace(string(text))
-	if !slices.Contains(strings.Split(list, ","), "bpf") {
-		return finding{warn, "lsm", "bpf is not in " + list, "the second-best tier, fmod_ret, is used; boot with lsm=" + list + ",bpf for the best"}
-	}
-	return finding{good, "lsm", list, ""}
-}
-
-func checkCgroup(*cli.Context) finding {
-	mounts, err := cgroup.Find("/proc")
-	if err != nil {
-		return finding{bad, "cgroup", err.Error(), "boot with systemd.unified_cgroup_hierarchy=1"}
-	}
-	if mounts.Root != "/" {
-		return finding{warn, "cgroup", fmt.Sprintf("only %s of the hierarchy is mounted, at %s", mounts.Root, mounts.Unified),
-			"run the engine outside of this container"}
-	}
-	return finding{good, "cgroup", "v2 at " + mounts.Unified, ""}
-}
-
-func checkBPFFS(*cli.Context) finding {
-	const path = "/sys/fs/bpf"
-	var stat unix.Statfs_t
-	if err := unix.Statfs(path, &stat); err != nil || stat.Type != unix.BPF_FS_MAGIC {
-		return finding{warn, "bpffs", "no BPF file system is mounted at " + path, "the engine mounts it if it can: mount -t bpf bpf " + path}
-	}
-	return finding{good, "bpffs", path, ""}
-}
-
-// checkTier tries what counts: whether a denial happens.
-func checkTier(c *cli.Context) finding {
-	if os.Geteuid() != 0 {
-		return finding{warn, "tier", "not tried: that needs root", "sudo actplane doctor"}
-	}
-	ctx, cancel := context.WithTimeout(c.Context, probeTime)
-	defer cancel()
-	tier, err := kernel.Probe(ctx)
-	if err != nil {
-		return finding{bad, "tier", err.Error(), ""}
-	}
-	skips, err := kernel.Skips(tier)
-	if err != nil {
-		return finding{bad, "tier", err.Error(), ""}
-	}
-	if skips {
-		return finding{bad, "tier", string(tier) + ": a denial was tried and happened, but under load this kernel misses some",
-			"boot with lsm=...,bpf; or accept that: \"degraded: allow\" in " + prepare.DefaultHost().Config}
-	}
-	if tier != kernel.LSM {
-		return finding{good, "tier", string(tier) + ": a denial was tried and happened; with bpf in lsm= it would be lsm", ""}
-	}
-	return finding{good, "tier", string(tier) + ": a denial was tried and happened", ""}
+	return nil
 }
 
 // checkConfig looks at the host's configuration, and at the programs and secrets in it.
@@ -193,25 +140,8 @@ func checkEngine(c *cli.Context) finding {
 	if len(status.Notices) > 0 {
 		return finding{warn, "engine", strings.Join(status.Notices, "; "), "look at the receivers; people may not know of requests: actplane requests"}
 	}
+	if status.Version != version.String() {
+		return finding{warn, "engine", fmt.Sprintf("process %d is of version %s, this program of %s", status.Pid, status.Version, version.String()), "systemctl restart actplaned; what runs stays under policy"}
+	}
 	return finding{good, "engine", fmt.Sprintf("process %d, version %s, tier %s, %d under policy", status.Pid, status.Version, status.Tier, status.Scopes), ""}
-}
-
-// checkGuest looks at the program that is mounted into containers of any image.
-func checkGuest(*cli.Context) finding {
-	self, err := os.Executable()
-	if err != nil {
-		return finding{warn, "guest", err.Error(), ""}
-	}
-	path := filepath.Join(filepath.Dir(self), "actplane-guest")
-	program, err := elf.Open(path)
-	if err != nil {
-		return finding{warn, "guest", "no program " + path + ": agents get no hook", "actplane install"}
-	}
-	defer program.Close()
-	for _, part := range program.Progs {
-		if part.Type == elf.PT_INTERP {
-			return finding{warn, "guest", path + " is linked dynamically and does not run in every image", "build it with CGO_ENABLED=0"}
-		}
-	}
-	return finding{good, "guest", path + ", static", ""}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -37,7 +38,13 @@ func frontEndFinding(name string, s frontend.State) finding {
 	subject := strings.ToLower(strings.ReplaceAll(name, "-", ""))
 	version := ""
 	if s.Version != "" {
-		version = s.Version + ": "
+		version = s.Version
+	}
+	if s.CgroupDriver != "" {
+		version = strings.TrimPrefix(version+", cgroup driver "+s.CgroupDriver, ", ")
+	}
+	if version != "" {
+		version += ": "
 	}
 	files := strings.Join(s.Files, ", ")
 	restart := "systemctl restart " + subject + "; its containers go on meanwhile"
@@ -52,6 +59,8 @@ func frontEndFinding(name string, s frontend.State) finding {
 		return finding{good, subject, version + s.Needless, s.Hint}
 	case errors.As(s.Unsure, &denied):
 		return finding{warn, subject, s.Unsure.Error(), "sudo actplane doctor"}
+	case s.Program != "" && !runnable(s.Program):
+		return finding{warn, subject, version + fmt.Sprintf("%s has %s as the runtime, and there is no such program: containers do not start", files, s.Program), "sudo actplane install"}
 	case s.Running && s.Unsure == nil && s.Knows && len(s.Files) > 0:
 		return finding{good, subject, version + "it knows the runtime, by " + files, ""}
 	case s.Running && s.Unsure == nil && s.Knows:
@@ -64,4 +73,9 @@ func frontEndFinding(name string, s frontend.State) finding {
 		return finding{warn, subject, version + fmt.Sprintf("the runtime is in %s; whether it knows it, it does not tell: %v", files, s.Unsure), ""}
 	}
 	return finding{warn, subject, version + fmt.Sprintf("the runtime is in %s, and it has not read that yet", files), restart}
+}
+
+func runnable(path string) bool {
+	_, err := exec.LookPath(path)
+	return err == nil
 }

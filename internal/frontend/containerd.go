@@ -189,8 +189,9 @@ func (c *Containerd) Look(ctx context.Context) State {
 		return s
 	}
 	for _, file := range files {
-		if lookUp(file.content, append(slices.Clone(section(file)), runtimeName)) != nil {
+		if table, ok := lookUp(file.content, append(slices.Clone(section(file)), runtimeName)).(map[string]any); ok {
 			s.Files = append(s.Files, file.path)
+			s.Program = c.program(table)
 		}
 	}
 	if len(s.Files) == 0 {
@@ -198,8 +199,22 @@ func (c *Containerd) Look(ctx context.Context) State {
 			return s
 		}
 	}
+	s.CgroupDriver = "cgroupfs"
+	if usesSystemdCgroup(files) {
+		s.CgroupDriver = "systemd"
+	}
 	s.Running, s.Knows, s.Unsure = criKnows(ctx, c.socket(files))
 	return s
+}
+
+// program is what a runtime's table says is run.
+func (c *Containerd) program(table map[string]any) string {
+	for _, keys := range [][]string{{"runtime_path"}, {"options", "BinaryName"}} {
+		if path, ok := lookUp(table, keys).(string); ok && path != "" {
+			return path
+		}
+	}
+	return ""
 }
 
 func section(file *containerdFile) []string {

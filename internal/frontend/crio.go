@@ -49,8 +49,13 @@ func (c *CRIO) Look(ctx context.Context) State {
 		s.Version = crioVersion(out)
 	}
 	for _, path := range []string{c.Config, c.dropIn()} {
-		if has(path, c.editor().table) {
+		content, _ := load(path)
+		if table, ok := lookUp(content, c.editor().table).(map[string]any); ok {
 			s.Files = append(s.Files, path)
+			s.Program, _ = table["runtime_path"].(string)
+		}
+		if driver, ok := lookUp(content, []string{"crio", "runtime", "cgroup_manager"}).(string); ok {
+			s.CgroupDriver = driver
 		}
 	}
 	s.Running, s.Knows, s.Unsure = criKnows(ctx, crioSocket)

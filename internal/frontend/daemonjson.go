@@ -101,6 +101,19 @@ func takeOut(text []byte, keepEmpty bool) ([]byte, error) {
 	return inner.remove(text, own), nil
 }
 
+// runtimePath is the program that Docker takes for the runtime.
+func runtimePath(text []byte) string {
+	var config struct {
+		Runtimes map[string]struct {
+			Path string `json:"path"`
+		} `json:"runtimes"`
+	}
+	if json.Unmarshal(text[firstByte(text):], &config) != nil {
+		return ""
+	}
+	return config.Runtimes[runtimeName].Path
+}
+
 func isOurs(value []byte) bool {
 	var path string
 	return json.Unmarshal(value, &path) == nil && filepath.Base(path) == runtimeProgram

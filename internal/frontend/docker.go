@@ -49,6 +49,7 @@ func (d *Docker) Look(ctx context.Context) State {
 	if text, err := os.ReadFile(file); err == nil {
 		if without, err := removeRuntime(text); err == nil && !bytes.Equal(without, text) || strings.Contains(fmt.Sprint(err), "default-runtime") {
 			s.Files = append(s.Files, file)
+			s.Program = runtimePath(text)
 		}
 	}
 	s.Running = d.daemonPID() != 0
@@ -62,7 +63,7 @@ func (d *Docker) Look(ctx context.Context) State {
 	case info.rootless():
 		s.Unfit, s.Remedy = rootlessWhy, rootlessRemedy
 	default:
-		s.Running, s.Version = true, info.ServerVersion
+		s.Running, s.Version, s.CgroupDriver = true, info.ServerVersion, info.CgroupDriver
 		_, s.Knows = info.Runtimes[runtimeName]
 	}
 	return s
@@ -253,7 +254,6 @@ func pidOf(pidfile string) int {
 type dockerInfo struct {
 	ServerVersion   string
 	CgroupDriver    string
-	CgroupVersion   string
 	Runtimes        map[string]json.RawMessage
 	SecurityOptions []string
 	ServerErrors    []string

@@ -56,12 +56,6 @@ func load(path string) (map[string]any, error) {
 	return content, nil
 }
 
-// has tells whether a file has a value at these keys.
-func has(path string, keys []string) bool {
-	content, err := load(path)
-	return err == nil && lookUp(content, keys) != nil
-}
-
 // output runs a program that answers at once. The error is what it complains of, in
 // one line.
 func output(ctx context.Context, name string, args ...string) (string, error) {

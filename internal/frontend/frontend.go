@@ -49,6 +49,8 @@ type State struct {
 	// Needless is why it needs no configuration, "" if it does; Hint is how it is used then.
 	Needless, Hint string
 	Files          []string // that have the runtime
+	Program        string   // what they say it is; "" if that is for the front end to find
+	CgroupDriver   string   // systemd or cgroupfs, "" if it does not tell
 	Running        bool
 	// Knows is whether what runs knows the runtime; Unsure is why that cannot be told.
 	Knows  bool

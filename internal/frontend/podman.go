@@ -46,8 +46,10 @@ func (p *Podman) Look(ctx context.Context) State {
 		s.Version = strings.TrimPrefix(strings.TrimSpace(out), "podman version ")
 	}
 	for _, path := range []string{p.Config, p.dropIn()} {
-		if has(path, append(p.editor().table, runtimeName)) {
+		content, _ := load(path)
+		if paths, ok := lookUp(content, append(p.editor().table, runtimeName)).([]any); ok && len(paths) > 0 {
 			s.Files = append(s.Files, path)
+			s.Program, _ = paths[0].(string)
 		}
 	}
 	s.Running = true
@@ -56,6 +58,9 @@ func (p *Podman) Look(ctx context.Context) State {
 		return s
 	}
 	s.Knows, s.Unsure = p.knows(ctx)
+	if driver, err := output(ctx, "podman", "info", "--format", "{{.Host.CgroupManager}}"); err == nil {
+		s.CgroupDriver = strings.TrimSpace(driver)
+	}
 	return s
 }
 
