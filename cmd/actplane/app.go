@@ -100,7 +100,7 @@ func newApp() *cli.App {
 		Flags: []cli.Flag{cli.HelpFlag},
 		Commands: []*cli.Command{
 			initCommand(), checkCommand(), testCommand(), explainCommand(), diffCommand(), replayCommand(),
-			fmtCommand(), schemaCommand(), compileCommand(), signCommand(), verifyCommand(),
+			fmtCommand(), lintCommand(), composeCommand(), schemaCommand(), compileCommand(), signCommand(), verifyCommand(),
 			doctorCommand(), psCommand(), stateCommand(), eventsCommand(), requestsCommand(), approveCommand(), denyCommand(), grantsCommand(), revokeCommand(), lockdownCommand(), unlockCommand(), topCommand(), webCommand(), runCommand(),
 			installCommand(), uninstallCommand(), completionCommand(), helpCommand(),
 		},

@@ -65,6 +65,7 @@ var foreign = []struct {
 	{"github.com/containerd/ttrpc", []string{"console/consoletest", "engine/...", "shim/...", "ocihook", "internal/daemon/...", "cmd/..."}},
 	{"google.golang.org/protobuf", []string{"console/consoletest", "engine/...", "shim/...", "ocihook", "internal/daemon/...", "internal/frontend", "cmd/..."}},
 	{"github.com/containerd/containerd", []string{"shim/task", "cmd/..."}},
+	{"github.com/compose-spec/compose-go", []string{"compose"}},
 	{"github.com/hiddeco/sshsig", []string{"policy/signature"}},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"feedback/mcp"}},
 	{"golang.org/x/crypto", []string{"policy/signature", "cmd/..."}},

@@ -26,6 +26,15 @@ func strongCapabilities() []strong {
 	}
 }
 
+// StrongCapabilities are the names of those that are judged.
+func StrongCapabilities() []string {
+	names := []string{capPtrace}
+	for _, s := range strongCapabilities() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 const (
 	capPtrace = "CAP_SYS_PTRACE"
 	capAll    = "ALL"

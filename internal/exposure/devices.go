@@ -162,3 +162,14 @@ func (h *Host) reaches(rule DeviceRule) string {
 	slices.Sort(names)
 	return "raw devices of the host (" + strings.Join(names, ", ") + ")"
 }
+
+// DeviceByName is a device that is not on this machine, as Linux usually numbers it.
+func DeviceByName(name string, block bool, at string) Device {
+	device := Device{Path: name, Block: block, Major: -1, Minor: -1, At: at}
+	for n, known := range rawNumbers() {
+		if known == name {
+			device.Major, device.Minor = n.major, n.minor
+		}
+	}
+	return device
+}

@@ -94,8 +94,9 @@ type Container struct {
 	PID, Cgroup, Mnt Namespace
 	// OpenPaths are those of SystemPaths and MaskedPaths that are not protected.
 	OpenPaths []string
+	OpenAt    string
 	// Runtime is the program that makes the container; empty is not known.
-	Runtime string
+	Runtime, RuntimeAt string
 }
 
 // Capability is one that a process has or can get.
@@ -127,8 +128,8 @@ func (h *Host) Judge(c *Container) []Finding {
 	found = append(found, judgeNamespaces(c)...)
 	found = append(found, h.judgeMounts(c)...)
 	found = append(found, h.judgeDevices(c)...)
-	found = append(found, judgeOpenPaths(c.OpenPaths)...)
-	found = append(found, judgeRuntime(c.Runtime)...)
+	found = append(found, judgeOpenPaths(c.OpenPaths, c.OpenAt)...)
+	found = append(found, judgeRuntime(c.Runtime, c.RuntimeAt)...)
 	return arrange(found)
 }
 
@@ -226,11 +227,11 @@ func IsVM(program string) bool {
 	})
 }
 
-func judgeRuntime(program string) []Finding {
+func judgeRuntime(program, at string) []Finding {
 	if !IsVM(program) {
 		return nil
 	}
-	return []Finding{{VMRuntime, "runtime",
+	return []Finding{{VMRuntime, at,
 		fmt.Sprintf("the runtime %q runs it on a kernel of its own, so that this host's kernel does not see what its programs do", program),
 		"run it with runc or crun"}}
 }

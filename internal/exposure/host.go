@@ -211,7 +211,7 @@ func (h *Host) guard(g guard, prefix string) error {
 func guards(options Options) []guard {
 	const start = "who can speak to it can start containers without a policy, and is root on this host"
 	return []guard{
-		{kind: HostRoot, means: "so are the host's own files, all of them", paths: []string{"/"}},
+		{kind: HostRoot, means: ", and with it all of the host's files", paths: []string{"/"}},
 		{kind: DockerSocket, means: start, paths: []string{"/run/docker.sock", "/var/run/docker.sock", "/run/user/*/docker.sock", "/run/docker/metrics.sock", "/run/docker/plugins"}},
 		{kind: ContainerdSock, means: start, paths: []string{"/run/containerd/containerd.sock", "/run/containerd/containerd.sock.ttrpc", "/run/docker/containerd/containerd.sock",
 			"/run/docker/containerd/containerd.sock.ttrpc", "/var/run/docker/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock"}},

@@ -43,28 +43,35 @@ type part struct {
 func (h *Host) judgeMounts(c *Container) []Finding {
 	var found []Finding
 	for _, m := range c.Mounts {
-		if m.Source == "" {
-			found = append(found, judgeType(part{fstype: m.Type, writable: !m.ReadOnly, mount: m.Destination, at: m.At}, c)...)
-			continue
-		}
-		parts, err := h.parts(m)
-		if err != nil {
-			found = append(found, Finding{HostRoot, m.At, fmt.Sprintf("what is mounted at %q cannot be told: %v", m.Destination, err), "mount something else"})
-			continue
-		}
-		for _, p := range parts {
-			found = append(found, h.judgePart(p, c)...)
-		}
+		found = append(found, h.judgeMount(m, c)...)
 	}
-	return firstOfEach(found)
+	return found
 }
 
-// firstOfEach keeps one finding of a kind for each mount: a folder with a socket is one
-// folder too many, whatever else is in it.
-func firstOfEach(found []Finding) []Finding {
+func (h *Host) judgeMount(m Mount, c *Container) []Finding {
+	if m.Source == "" {
+		return judgeType(part{fstype: m.Type, writable: !m.ReadOnly, mount: m.Destination, at: m.At}, c)
+	}
+	parts, err := h.parts(m)
+	if err != nil {
+		return []Finding{{HostRoot, m.At, fmt.Sprintf("what is mounted at %q cannot be told: %v", m.Destination, err), "mount something else"}}
+	}
+	var found []Finding
+	for _, p := range parts {
+		found = append(found, h.judgePart(p, c)...)
+	}
+	return ofOneMount(found)
+}
+
+// ofOneMount keeps one finding of a kind: a folder with a socket is one folder too many,
+// whatever else is in it, and the host's root is all there is.
+func ofOneMount(found []Finding) []Finding {
+	if i := slices.IndexFunc(found, func(f Finding) bool { return f.Kind == HostRoot }); i >= 0 {
+		return found[i : i+1]
+	}
 	var kept []Finding
 	for _, f := range found {
-		if !slices.ContainsFunc(kept, func(k Finding) bool { return k.Kind == f.Kind && k.At == f.At }) {
+		if !slices.ContainsFunc(kept, func(k Finding) bool { return k.Kind == f.Kind }) {
 			kept = append(kept, f)
 		}
 	}
@@ -103,15 +110,15 @@ func (h *Host) judgePart(p part, c *Container) []Finding {
 	found := judgeType(p, c)
 	switch {
 	case p.bind && (p.procOfIt || p.fstype == "proc"):
-		found = append(found, p.finding(HostProc, "and through the host's /proc its programs reach other processes, their files and the kernel's settings"))
+		found = append(found, p.finding(HostProc, ", and through the host's /proc its programs reach other processes, their files and the kernel's settings"))
 	case p.bind && p.fstype == "devtmpfs" && p.whole:
-		found = append(found, p.finding(HostDevices, "which are all of the host's devices"))
+		found = append(found, p.finding(HostDevices, ", which are all of the host's devices"))
 	}
 	if p.stat != nil {
 		mode := p.stat.Mode & unix.S_IFMT
 		if mode == unix.S_IFBLK || mode == unix.S_IFCHR {
 			if what := h.raw(mode == unix.S_IFBLK, int64(unix.Major(p.stat.Rdev)), int64(unix.Minor(p.stat.Rdev))); what != "" {
-				found = append(found, p.finding(HostDevices, "which is "+what))
+				found = append(found, p.finding(HostDevices, ", which is "+what))
 			}
 		}
 	}
@@ -130,16 +137,17 @@ func (h *Host) judgeGuards(p part) []Finding {
 		if !p.place.covers(g.place) && !inside && !same {
 			continue
 		}
-		text := g.means
-		if p.name != g.name && g.kind != HostRoot {
-			verb := "holds"
-			if inside || same {
-				verb = "is part of"
-			}
-			if same {
-				verb = "is"
-			}
-			text = fmt.Sprintf("which %s the host's %s: %s", verb, g.name, g.means)
+		text := ": " + g.means
+		switch {
+		case g.kind == HostRoot:
+			text = g.means
+		case p.name == g.name:
+		case same || p.place == g.place:
+			text = fmt.Sprintf(", which is the host's %s: %s", g.name, g.means)
+		case inside && !p.through:
+			text = fmt.Sprintf(", which is part of the host's %s: %s", g.name, g.means)
+		default:
+			text = fmt.Sprintf(", which holds the host's %s: %s", g.name, g.means)
 		}
 		found = append(found, p.finding(g.kind, text))
 	}
@@ -156,11 +164,11 @@ func judgeType(p part, c *Container) []Finding {
 	switch {
 	case !p.writable:
 	case (p.fstype == "cgroup" || p.fstype == "cgroup2") && c.Cgroup.Of == Hosts:
-		return []Finding{p.finding(HostCgroups, "writable, with the host's cgroup namespace, so that its programs can move processes and limits of the whole host")}
+		return []Finding{p.finding(HostCgroups, ", writable, with the host's cgroup namespace, so that its programs can move processes and limits of the whole host")}
 	case p.fstype == "cgroup" || p.fstype == "cgroup2":
-		return []Finding{p.finding(WritableCgroups, "writable, so that its programs can change their own limits")}
+		return []Finding{p.finding(WritableCgroups, ", writable, so that its programs can change their own limits")}
 	case slices.Contains(kernelSettings(), p.fstype):
-		return []Finding{p.finding(WritableSys, "writable, so that its programs can change how the kernel works")}
+		return []Finding{p.finding(WritableSys, ", writable, so that its programs can change how the kernel works")}
 	}
 	return nil
 }
@@ -170,7 +178,7 @@ func (p part) finding(kind Kind, text string) Finding {
 	if name == "" {
 		name = p.fstype
 	}
-	return Finding{kind, p.at, fmt.Sprintf("%q is mounted at %q, %s", name, p.mount, text), p.fix(kind)}
+	return Finding{kind, p.at, fmt.Sprintf("%q is mounted at %q%s", name, p.mount, text), p.fix(kind)}
 }
 
 func (p part) fix(kind Kind) string {
@@ -196,6 +204,7 @@ func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs strin
 		ours = append(ours, at.place)
 	}
 	var found []Finding
+	whole := "" // where the host's root is, and what is mounted below it comes along
 	there := false
 	for _, mount := range mounts {
 		if !below(mount.Mountpoint, rootfs) {
@@ -205,16 +214,20 @@ func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs strin
 		p := part{place: place{deviceOf(mount), mount.Root}, fstype: mount.FSType, writable: writable(mount), whole: mount.Root == "/",
 			mount: path.Clean("/" + strings.TrimPrefix(mount.Mountpoint, rootfs))}
 		p.at = p.mount
-		if slices.ContainsFunc(ours, func(o place) bool { return o.covers(p.place) }) {
+		if whole != "" && below(p.mount, whole) || slices.ContainsFunc(ours, func(o place) bool { return o.covers(p.place) }) {
 			continue
 		}
 		p.bind = p.fstype != "proc" || p.device == h.proc && c.PID.Of != Hosts
-		found = append(found, h.judgePart(p.named(mount), c)...)
+		its := ofOneMount(h.judgePart(p.named(mount), c))
+		if len(its) > 0 && its[0].Kind == HostRoot {
+			whole = p.mount
+		}
+		found = append(found, its...)
 	}
 	if !there {
 		return nil, fmt.Errorf("nothing is mounted at %q", rootfs)
 	}
-	return arrange(firstOfEach(found)), nil
+	return arrange(found), nil
 }
 
 // named says in sentences what is known of a mount: not the path that it was mounted by.

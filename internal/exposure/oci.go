@@ -136,7 +136,7 @@ func (c *Container) readLinux(root bundle.Object) error {
 	for i, d := range devices {
 		c.Devices = append(c.Devices, Device{Path: d.Path, Block: d.Type == "b", Major: d.Major, Minor: d.Minor, At: fmt.Sprintf("linux.devices[%d]", i)})
 	}
-	c.OpenPaths = Open(append(MaskedPaths(), ReadonlyPaths()...), masked, readonly)
+	c.OpenPaths, c.OpenAt = Open(ProtectedPaths(), masked, readonly), "linux.readonlyPaths"
 	var rules []specs.LinuxDeviceCgroup
 	if _, err := resources.Get("devices", &rules); err != nil {
 		return fmt.Errorf("linux.resources: %w", err)

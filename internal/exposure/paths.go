@@ -20,6 +20,9 @@ func ReadonlyPaths() []string {
 	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }
 
+// ProtectedPaths are both.
+func ProtectedPaths() []string { return append(ReadonlyPaths(), MaskedPaths()...) }
+
 // Open gives those of some paths that are neither masked nor read-only.
 func Open(paths, masked, readonly []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(name string) bool {
@@ -28,10 +31,16 @@ func Open(paths, masked, readonly []string) []string {
 	})
 }
 
-func judgeOpenPaths(open []string) []Finding {
+const maxPathsTold = 3
+
+func judgeOpenPaths(open []string, at string) []Finding {
 	if len(open) == 0 {
 		return nil
 	}
-	return []Finding{{SystemPaths, "linux.readonlyPaths", fmt.Sprintf("%s are not protected, by which its programs can set and read the kernel", strings.Join(open, ", ")),
+	told := strings.Join(open[:min(len(open), maxPathsTold)], ", ")
+	if more := len(open) - maxPathsTold; more > 0 {
+		told = fmt.Sprintf("%s and %d more", told, more)
+	}
+	return []Finding{{SystemPaths, at, "its programs can set the kernel and read from it by " + told + ", which are not protected",
 		"start it without --security-opt systempaths=unconfined or unmask"}}
 }

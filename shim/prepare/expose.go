@@ -5,10 +5,12 @@ package prepare
 import (
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/actplane/actplane/internal/bundle"
 	"github.com/actplane/actplane/internal/exposure"
+	"github.com/actplane/actplane/policy/ir"
 )
 
 func checkExposures(config *Config) error {
@@ -23,27 +25,92 @@ func checkExposures(config *Config) error {
 	return nil
 }
 
-// look looks at this host, with what its configuration guards.
-func look(config *Config) (*exposure.Host, error) {
-	return exposure.Look(exposure.Options{Guarded: config.GuardedPaths})
+// Judge parts what a container should not have into what this host refuses and what its
+// configuration allows. What the limits take away it does not have. Open paths of the
+// kernel's are neither: they are protected.
+func Judge(config *Config, given *exposure.Container, layers ...ir.Limits) (refused, allowed []exposure.Finding, err error) {
+	var all limits
+	for _, l := range layers {
+		all.tighten(l)
+	}
+	return judge(config, given, &all)
+}
+
+// Lint judges a bundle as Prepare would, and changes nothing: with the limits of the
+// policies that it has, and of others that it is to have. Without any policy it is judged
+// all the same.
+func (h *Host) Lint(container Container, layers ...ir.Limits) (refused, allowed []exposure.Finding, err error) {
+	file, err := bundle.Open(filepath.Join(container.Bundle, bundle.ConfigName))
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := LoadConfig(h.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := dropOwn().run(file.Root); err != nil {
+		return nil, nil, err
+	}
+	plan, err := h.read(container, config, file.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, l := range layers {
+		plan.limits.tighten(l)
+	}
+	given, err := exposure.OfSpec(file.Root, container.Bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	given.Runtime, given.RuntimeAt = container.Runtime, "runtime"
+	return judge(config, given, &plan.limits)
+}
+
+func judge(config *Config, given *exposure.Container, l *limits) (refused, allowed []exposure.Finding, err error) {
+	here, err := exposure.Look(exposure.Options{Guarded: config.GuardedPaths})
+	if err != nil {
+		return nil, nil, err
+	}
+	left := *given
+	left.Capabilities = nil
+	for _, c := range given.Capabilities {
+		left.Capabilities = append(left.Capabilities, l.left(c)...)
+	}
+	refused, allowed = exposure.Sort(here.Judge(&left), config.Allow)
+	return refused, allowed, nil
+}
+
+// left is what of a capability passes the limits; ALL is taken apart.
+func (l *limits) left(c exposure.Capability) []exposure.Capability {
+	if len(l.filters) == 0 {
+		return []exposure.Capability{c}
+	}
+	names := []string{c.Name}
+	if canonical(c.Name) == capabilityAll {
+		names = exposure.StrongCapabilities()
+	}
+	var kept []exposure.Capability
+	for _, name := range names {
+		if keeps(l.filters, name) {
+			kept = append(kept, exposure.Capability{Name: name, At: c.At})
+		}
+	}
+	return kept
 }
 
 // expose refuses a container that has what is stronger than its policy, unless the host
-// allows it: then it warns of it. What the limits take away it does not have; paths of
-// the kernel that are open are left to be protected.
+// allows it: then it warns of it. Paths of the kernel that are open are left to be protected.
 func (h *Host) expose(container Container, config *Config, root bundle.Object, plan *plan) (warnings []string, err error) {
 	given, err := exposure.OfSpec(root, container.Bundle)
 	if err != nil {
 		return nil, err
 	}
-	given.Runtime = container.Runtime
-	given.Capabilities = slices.DeleteFunc(given.Capabilities, func(c exposure.Capability) bool { return !keeps(plan.limits.filters, c.Name) })
+	given.Runtime, given.RuntimeAt = container.Runtime, "runtime"
 	plan.sharedPID = given.PID.Of != exposure.Own
-	here, err := look(config)
+	refused, allowed, err := judge(config, given, &plan.limits)
 	if err != nil {
 		return nil, err
 	}
-	refused, allowed := exposure.Sort(here.Judge(given), config.Allow)
 	refused = slices.DeleteFunc(refused, func(f exposure.Finding) bool {
 		if f.Kind != exposure.SystemPaths {
 			return false

@@ -100,7 +100,7 @@ func TestProtectedPaths(t *testing.T) {
 
 func BenchmarkLook(b *testing.B) {
 	for b.Loop() {
-		if _, err := look(&Config{}); err != nil {
+		if _, err := exposure.Look(exposure.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

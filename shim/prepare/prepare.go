@@ -25,6 +25,7 @@ import (
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/internal/bundle"
 	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -135,10 +136,13 @@ func (h *Host) Prepare(ctx context.Context, container Container) (*Staged, error
 
 // plan is all that is decided before anything is changed.
 type plan struct {
-	name    string
-	layers  []document
-	program *ir.Program // nil without a policy
-	limits  limits
+	spec     *spec
+	settings *settings
+	name     string
+	layers   []document
+	compiled *policy.Policy // nil without a policy
+	program  *ir.Program    // what of it the engine gets; nil without a policy
+	limits   limits
 	// warnings are sentences for the operator, the gravest first.
 	warnings []string
 	silent   bool // the container is told of nothing
@@ -152,6 +156,44 @@ type plan struct {
 }
 
 func (h *Host) plan(container Container, config *Config, root bundle.Object) (*plan, error) {
+	plan, err := h.read(container, config, root)
+	if err != nil {
+		return nil, err
+	}
+	if plan.compiled == nil {
+		if config.RequirePolicy {
+			return nil, noPolicy(plan.title(container.ID), plan.settings.workspace, plan.home != "")
+		}
+		return plan, nil
+	}
+	settings := plan.settings
+	plan.program = plan.compiled.Program
+	if settings.feedback != "" { // above all documents
+		plan.program.Feedback.Stderr = settings.feedback == feedbackStderr
+	}
+	plan.silent = settings.feedback == feedbackNone
+	files := containerFiles{spec: plan.spec}
+	var missed []string
+	plan.agents, missed, err = files.agentHooks(settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := files.straight(settings.workspace); err != nil {
+		return nil, fmt.Errorf("workspace %q: %w", settings.workspace, err)
+	}
+	if err := files.redirected(plan.program); err != nil {
+		return nil, err
+	}
+	exposed, err := h.expose(container, config, root, plan)
+	if err != nil {
+		return nil, err
+	}
+	plan.warnings = slices.Concat(exposed, plan.limits.weaknesses(plan.spec.capabilities, plan.program), missed, files.strayed(plan.compiled), CompilerWarnings(plan.compiled))
+	return plan, nil
+}
+
+// read finds a container's settings and policies, and compiles these; there may be none.
+func (h *Host) read(container Container, config *Config, root bundle.Object) (*plan, error) {
 	spec, err := readSpec(container.Bundle, root)
 	if err != nil {
 		return nil, err
@@ -164,7 +206,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	if err != nil {
 		return nil, err
 	}
-	plan := &plan{name: displayName(spec, docker), image: imageName(spec, docker), ended: docker.ended()}
+	plan := &plan{spec: spec, settings: settings, name: displayName(spec, docker), image: imageName(spec, docker), ended: docker.ended()}
 	if docker != nil {
 		plan.home = docker.home
 	}
@@ -172,42 +214,14 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 		plan.limits.tighten(layer.limits)
 	}
 	plan.layers, err = h.documents(spec, settings)
+	if err != nil || len(plan.layers) == 0 {
+		return plan, err
+	}
+	plan.compiled, err = compile(plan.layers, settings.workspace, kept(spec, settings, plan.layers))
 	if err != nil {
 		return nil, err
 	}
-	if len(plan.layers) == 0 {
-		if config.RequirePolicy {
-			return nil, noPolicy(plan.title(container.ID), settings.workspace, docker != nil)
-		}
-		return plan, nil
-	}
-	compiled, err := compile(plan.layers, settings.workspace, kept(spec, settings, plan.layers))
-	if err != nil {
-		return nil, err
-	}
-	plan.program = compiled.Program
-	if settings.feedback != "" { // above all documents
-		plan.program.Feedback.Stderr = settings.feedback == feedbackStderr
-	}
-	plan.silent = settings.feedback == feedbackNone
-	files := containerFiles{spec: spec}
-	var missed []string
-	plan.agents, missed, err = files.agentHooks(settings)
-	if err != nil {
-		return nil, err
-	}
-	if err := files.straight(settings.workspace); err != nil {
-		return nil, fmt.Errorf("workspace %q: %w", settings.workspace, err)
-	}
-	if err := files.redirected(plan.program); err != nil {
-		return nil, err
-	}
-	plan.limits.tighten(plan.program.Limits)
-	exposed, err := h.expose(container, config, root, plan)
-	if err != nil {
-		return nil, err
-	}
-	plan.warnings = slices.Concat(exposed, plan.limits.weaknesses(spec.capabilities, plan.program), missed, files.strayed(compiled), CompilerWarnings(compiled))
+	plan.limits.tighten(plan.compiled.Program.Limits)
 	return plan, nil
 }
 

@@ -252,3 +252,16 @@ func printable(value string) string {
 	}
 	return value
 }
+
+// SettingName is a setting's annotation or label, and CheckSetting says what is wrong with
+// one of a value, as an annotation or as a label.
+func SettingName(key string) string { return Prefix + key }
+
+// CheckSetting: see SettingName.
+func CheckSetting(key, value string, label bool) error {
+	from := origin{noun: "annotation", prefix: Prefix, trusted: !label}
+	if label {
+		from.noun = "label"
+	}
+	return new(settings).add(from, map[string]string{SettingName(key): value})
+}
