@@ -54,6 +54,11 @@ type Config struct {
 	// exposure.Names. GuardedPaths are further paths of the host that none may have.
 	Allow        []string `yaml:"allow"`
 	GuardedPaths []string `yaml:"guarded_paths"`
+	// RequireSignatures names the origins whose policies have to be signed by one of the host's
+	// allowed signers; see signedOrigins. Annotations are the keys that the host permits as
+	// annotations, "limits" for all of these; without it all are.
+	RequireSignatures []string `yaml:"require_signatures"`
+	Annotations       []string `yaml:"annotations"`
 	// Approvers are asked before people are, Notifications are told of requests.
 	Approvers     []approval.Approver     `yaml:"approvers"`
 	Notifications []approval.Notification `yaml:"notifications"`
@@ -117,6 +122,9 @@ func decodeConfig(data []byte, config *Config) error {
 		return fmt.Errorf("workspace: %q is not an absolute path", config.Workspace)
 	}
 	if err := checkExposures(config); err != nil {
+		return err
+	}
+	if err := checkOrigins(config); err != nil {
 		return err
 	}
 	if err := checkMode(config.Mode); err != nil {

@@ -47,7 +47,11 @@ func (c containerFiles) read(name string, from layer) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	found := document{name: name, check: filepath.Join(base, below), text: text, layer: from}
+	found := document{name: name, check: filepath.Join(base, below), text: text, layer: from,
+		signature: func() ([]byte, error) { return c.readSignature(name) }}
+	if !mounted {
+		found.origins = []string{fromImage}
+	}
 	if mounted {
 		if err := c.straight(destination(mount)); err != nil {
 			return document{}, err

@@ -45,6 +45,7 @@ type Host struct {
 	Config   string         // the host configuration, a file
 	Floor    string         // the folder of policies that hold for every container
 	Policies string         // the folder of policies that containers choose from
+	Signers  string         // the file of those whose signatures of policies count
 	Records  bundle.Records // what exec needs later
 	Hook     string         // the hook program; empty: look for it
 	Engine   daemon.Options
@@ -57,6 +58,7 @@ func DefaultHost() *Host {
 		Config:   "/etc/actplane/config.yaml",
 		Floor:    "/etc/actplane/policy.d",
 		Policies: "/etc/actplane/policies",
+		Signers:  "/etc/actplane/allowed_signers",
 		Records:  bundle.Records(api.Directory + "/runtime"),
 		Swap:     hasSwap,
 	}
@@ -213,11 +215,11 @@ func (h *Host) read(container Container, config *Config, root bundle.Object) (*p
 	for _, layer := range settings.layers {
 		plan.limits.tighten(layer.limits)
 	}
-	plan.layers, err = h.documents(spec, settings)
+	plan.layers, err = h.documents(spec, settings, config)
 	if err != nil || len(plan.layers) == 0 {
 		return plan, err
 	}
-	plan.compiled, err = compile(plan.layers, settings.workspace, kept(spec, settings, plan.layers))
+	plan.compiled, err = compile(plan.layers, settings.workspace, kept(spec, settings, config, plan.layers))
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,7 @@ type origin struct {
 	prefix  string
 	trusted bool // set by who starts the container: an image cannot
 	layer   layer
+	signed  string // of signedOrigins
 }
 
 // originSettings are the settings of one origin.
@@ -69,16 +70,19 @@ func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, er
 	if config.Agents != "" {
 		all.agents = append(all.agents, config.Agents)
 	}
-	annotation := origin{noun: "annotation", prefix: Prefix, trusted: true, layer: operator}
+	annotation := origin{noun: "annotation", prefix: Prefix, trusted: true, layer: operator, signed: fromAnnotation}
 	annotations, err := spec.settings()
 	if err != nil {
+		return nil, err
+	}
+	if err := permitted(annotations, config); err != nil {
 		return nil, err
 	}
 	if err := all.add(annotation, annotations); err != nil {
 		return nil, err
 	}
 	if docker != nil {
-		label := origin{noun: "label", prefix: Prefix, layer: inside}
+		label := origin{noun: "label", prefix: Prefix, layer: inside, signed: fromLabel}
 		if err := all.add(label, docker.Config.Labels); err != nil {
 			return nil, err
 		}
@@ -87,7 +91,7 @@ func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, er
 	if err != nil {
 		return nil, err
 	}
-	if err := all.add(origin{noun: "environment variable", prefix: EnvPrefix, layer: inside}, environment); err != nil {
+	if err := all.add(origin{noun: "environment variable", prefix: EnvPrefix, layer: inside, signed: fromEnvironment}, environment); err != nil {
 		return nil, err
 	}
 	if all.workspace == "" {

@@ -11,6 +11,9 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/actplane/actplane/policy/signature"
 )
 
 // maxPolicy bounds one policy document.
@@ -37,19 +40,39 @@ type document struct {
 	layer layer
 	// behind is its path in the container without links, if it is mounted there.
 	behind string
+	// origins are those of signedOrigins that it is of. signature reads its signature, and is
+	// nil where none can be: of a text that is in no file.
+	origins   []string
+	signature func() ([]byte, error)
 }
 
 // documents finds all policies of a container, outermost first. Each one that
 // exists is a layer.
-func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
+func (h *Host) documents(spec *spec, settings *settings, config *Config) ([]document, error) {
 	found, err := h.floor()
 	if err != nil {
+		return nil, err
+	}
+	if !spec.isSandbox() {
+		chosen, err := h.chosen(spec, settings)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, chosen...)
+	}
+	if err := h.checkSignatures(found, config, time.Now()); err != nil {
 		return nil, err
 	}
 	if spec.isSandbox() { // the pod's policy is of its containers
 		own, err := sandboxPolicy(spec)
 		return append(found, own), err
 	}
+	return order(found), nil
+}
+
+// chosen are the policies that settings name, and those that are where one is looked for.
+func (h *Host) chosen(spec *spec, settings *settings) ([]document, error) {
+	var found []document
 	files := containerFiles{spec: spec}
 	for _, layer := range settings.layers {
 		if layer.policy != "" {
@@ -57,7 +80,7 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", layer.name(keyPolicy), err)
 			}
-			found = append(found, document)
+			found = append(found, document.of(layer.origin.signed))
 		}
 		if layer.policyFile != "" {
 			document, err := files.read(absolute(layer.policyFile, settings.workspace), layer.origin.layer)
@@ -67,7 +90,7 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: policy file %q: %w", layer.name(keyPolicyFile), layer.policyFile, err)
 			}
-			found = append(found, document)
+			found = append(found, document.of(layer.origin.signed))
 		}
 	}
 	for _, name := range defaultFiles(settings) {
@@ -78,9 +101,12 @@ func (h *Host) documents(spec *spec, settings *settings) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("policy file %q: %w", name, err)
 		}
+		if !contains(document.origins, fromImage) {
+			document = document.of(fromWorkspace)
+		}
 		found = append(found, document)
 	}
-	return order(found), nil
+	return found, nil
 }
 
 // defaultFiles are the paths in the container at which a policy is looked for
@@ -94,7 +120,7 @@ func defaultFiles(settings *settings) []string {
 // kept are all paths in the container from which this start or the next one may
 // read a policy, also those at which there is none now, and the folders that are
 // mounted.
-func kept(spec *spec, settings *settings, found []document) []string {
+func kept(spec *spec, settings *settings, config *Config, found []document) []string {
 	files := defaultFiles(settings)
 	for _, mount := range spec.mounts {
 		if at := destination(mount); isBind(mount) && at != "/" {
@@ -109,6 +135,13 @@ func kept(spec *spec, settings *settings, found []document) []string {
 	for _, layer := range settings.layers {
 		if layer.policyFile != "" {
 			files = append(files, absolute(layer.policyFile, settings.workspace))
+		}
+	}
+	if len(config.RequireSignatures) > 0 {
+		for _, file := range files {
+			if !strings.HasSuffix(file, "/") {
+				files = append(files, file+signature.Suffix)
+			}
 		}
 	}
 	return files
@@ -163,7 +196,7 @@ func (h *Host) floor() ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read host policy: %w", err)
 		}
-		found = append(found, document{name: name, check: name, text: text, layer: host})
+		found = append(found, hostDocument(name, text, host, fromHost))
 	}
 	return found, nil
 }
@@ -189,7 +222,7 @@ func (h *Host) named(settings originSettings) (document, error) {
 	if err != nil {
 		return document{}, fmt.Errorf("read host policy: %w", err)
 	}
-	return document{name: file, check: file, text: text, layer: settings.origin.layer}, nil
+	return hostDocument(file, text, settings.origin.layer), nil
 }
 
 // name is how this origin names a key.
