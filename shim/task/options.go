@@ -47,6 +47,15 @@ func runcOptions(given *anypb.Any) (*options.Options, error) {
 	return nil, fmt.Errorf("runtime options of type %q are not those of runc; use %s or TOML", name, nameOf(runc))
 }
 
+// pack is the reverse, under the type's name alone, as containerd writes and reads it.
+func pack(options *options.Options) (*anypb.Any, error) {
+	value, err := proto.Marshal(options)
+	if err != nil {
+		return nil, fmt.Errorf("encode runtime options: %w", err)
+	}
+	return &anypb.Any{TypeUrl: nameOf(options), Value: value}, nil
+}
+
 func nameOf(message proto.Message) string {
 	return string(message.ProtoReflect().Descriptor().FullName())
 }

@@ -16,6 +16,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	taskapi "github.com/containerd/containerd/api/runtime/task/v2"
@@ -28,7 +29,6 @@ import (
 	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/actplane/actplane/internal/bundle"
 	"github.com/actplane/actplane/internal/plain"
@@ -42,9 +42,16 @@ const Runtime = "io.containerd.actplane.v2"
 // program is what runs in the place of runc.
 const program = "actplane-runtime"
 
-// Main is the shim as containerd calls it: to start a shim, to be one, and to clean up
-// after one that was killed.
+// Main is the shim as containerd calls it: to start a shim, to be one, to clean up after
+// one that was killed, and to tell what it can do.
 func Main() {
+	if len(os.Args) == 2 && (os.Args[1] == "-info" || os.Args[1] == "--info") {
+		if err := info(os.Stdin, os.Stdout, prepare.FindProgram); err != nil {
+			fmt.Fprintln(os.Stderr, plain.Text("actplane: "+err.Error()))
+			os.Exit(1)
+		}
+		return
+	}
 	containerdversion.Version = version.String() // what -v prints
 	register()
 	shim.RunManager(context.Background(), manager.NewShimManager(Runtime))
@@ -116,13 +123,8 @@ func (s *service) redirect(request *taskapi.CreateTaskRequest) error {
 	}
 	// Clients that know the shim by its name alone cannot say it in options.
 	options.SystemdCgroup = options.SystemdCgroup || isSystemd(path)
-	request.Options, err = anypb.New(options)
-	if err != nil {
-		return fmt.Errorf("encode runtime options: %w", err)
-	}
-	// The type's name alone, as containerd writes and reads it.
-	request.Options.TypeUrl = string(options.ProtoReflect().Descriptor().FullName())
-	return nil
+	request.Options, err = pack(options)
+	return err
 }
 
 // cgroupsPath is that of a bundle; empty if it has none.

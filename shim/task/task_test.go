@@ -3,6 +3,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	taskapi "github.com/containerd/containerd/api/runtime/task/v2"
+	"github.com/containerd/containerd/api/types"
 	"github.com/containerd/containerd/api/types/runc/options"
 	runtimeoptions "github.com/containerd/containerd/api/types/runtimeoptions/v1"
 	"github.com/containerd/typeurl/v2"
@@ -177,5 +179,45 @@ func TestRefusesWithoutRuntimeOrBundle(t *testing.T) {
 	}
 	if len(inner.created) != 0 {
 		t.Error("created")
+	}
+}
+
+// containerd 2 asks for what runc can do; without an answer it maps no users.
+func TestInfo(t *testing.T) {
+	runtime := filepath.Join(t.TempDir(), program)
+	write := func(text string) {
+		if err := os.WriteFile(runtime, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(string) (string, error) { return runtime, nil }
+	ask := func(given *anypb.Any) (*types.RuntimeInfo, error) {
+		input, err := proto.Marshal(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := info(bytes.NewReader(input), &out, find); err != nil {
+			return nil, err
+		}
+		answer := &types.RuntimeInfo{}
+		return answer, proto.Unmarshal(out.Bytes(), answer)
+	}
+	write(`[ "$*" = features ] && echo '{"ociVersionMax":"1.1.0"}'`)
+	answer, err := ask(packed(t, body("SystemdCgroup = true")))
+	if err != nil || answer.Name != Runtime || strings.TrimSpace(string(answer.Features.GetValue())) != `{"ociVersionMax":"1.1.0"}` {
+		t.Fatalf("answer %v, error %v", answer, err)
+	}
+	if value, err := typeurl.UnmarshalAny(answer.Options); err != nil || !value.(*options.Options).SystemdCgroup {
+		t.Errorf("options %v, error %v", value, err)
+	}
+	for name, text := range map[string]string{"an error": "exit 1", "no JSON": "echo x", "nothing": ""} {
+		write(text)
+		if answer, err := ask(nil); err != nil || answer.Features != nil {
+			t.Errorf("%s: answer %v, error %v", name, answer, err)
+		}
+	}
+	if _, err := ask(packed(t, &taskapi.StateRequest{ID: "x"})); err == nil {
+		t.Error("options of another runtime")
 	}
 }
