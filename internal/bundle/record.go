@@ -48,12 +48,21 @@ type Record struct {
 	// Capabilities are filters that a capability must all pass.
 	Capabilities    []CapabilityFilter `json:",omitempty"`
 	NoNewPrivileges bool               `json:",omitempty"`
+	// Limits are what an update of the container cannot go beyond.
+	Limits Limits
 	// SharedPID: its processes are not alone in their process namespace.
 	SharedPID bool `json:",omitempty"`
 	// Pid is the container's first process once the policy holds for it, and
 	// PidStarted its start time in clock ticks, since pids are used again.
 	Pid        int    `json:",omitempty"`
 	PidStarted uint64 `json:",omitempty"`
+}
+
+// Limits are numbers of resources; zero is no limit.
+type Limits struct {
+	Pids   int64   `json:",omitempty"`
+	Memory int64   `json:",omitempty"` // bytes, with swap
+	CPUs   float64 `json:",omitempty"`
 }
 
 // CapabilityFilter drops capabilities, by name or ALL, but for those in Add.

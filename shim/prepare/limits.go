@@ -84,7 +84,7 @@ func limitKeys() []limitKey {
 			return nil
 		}},
 		{"memory", func(l *ir.Limits, text string) (err error) {
-			l.Memory, err = parseBytes(text)
+			l.Memory, err = ParseBytes(text)
 			return err
 		}},
 		{"cpus", func(l *ir.Limits, text string) (err error) {
@@ -133,9 +133,9 @@ func setLimit(l *ir.Limits, name, text string) error {
 	return errors.New("unknown limit")
 }
 
-// parseBytes reads 2GiB, 512m or 1073741824, as a policy's limits: KB, MB, GB and
+// ParseBytes reads 2GiB, 512m or 1073741824, as a policy's limits: KB, MB, GB and
 // TB are powers of 1000.
-func parseBytes(text string) (int64, error) {
+func ParseBytes(text string) (int64, error) {
 	number := strings.TrimRight(text, "kKmMgGtTiIbB ")
 	unit := strings.ToLower(strings.TrimSpace(text[len(number):]))
 	base := 1024.0

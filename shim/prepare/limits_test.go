@@ -51,7 +51,7 @@ func TestParseBytes(t *testing.T) {
 		"1": 1, "512m": 512 << 20, "2GiB": 2 << 30, "1.5 GiB": 3 << 29, "4K": 4096, "1TB": 1e12, "1Ti": 1 << 40, "2kb": 2000, "10b": 10,
 		"": 0, "GiB": 0, "-1": 0, "1x": 0, "1GiBi": 0, "NaN": 0, "Inf": 0, "1e30": 0, "0": 0, "0.1": 0, "9999999T": 0,
 	} {
-		got, err := parseBytes(text)
+		got, err := ParseBytes(text)
 		if got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, error %v", text, got, err)
 		}

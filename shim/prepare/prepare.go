@@ -127,6 +127,7 @@ func (h *Host) Prepare(ctx context.Context, container Container) (*Staged, error
 	staged := &Staged{host: h, record: bundle.Record{
 		ID: container.ID, Root: container.Root, Bundle: directory,
 		Capabilities: plan.limits.filters, NoNewPrivileges: plan.limits.noNewPrivileges,
+		Limits:    bundle.Limits{Pids: plan.limits.pids, Memory: plan.limits.memory, CPUs: plan.limits.cpus},
 		Unmanaged: plan.program == nil, SharedPID: plan.sharedPID,
 	}}
 	if err := staged.apply(ctx, plan, file); err != nil {

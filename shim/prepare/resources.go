@@ -117,23 +117,28 @@ func limitCPUs(limit float64) modifier {
 		if err != nil {
 			return err
 		}
-		return unified(resources, "cpu.max", func(value string) string {
-			words := strings.Fields(value)
-			period := int64(defaultPeriod)
-			if len(words) == 2 {
-				if number, err := strconv.ParseInt(words[1], 10, 64); err == nil && number > 0 {
-					period = number
-				}
-			}
-			if len(words) > 0 {
-				if quota, err := strconv.ParseInt(words[0], 10, 64); err == nil && float64(quota) <= limit*float64(period) {
-					return value
-				}
-			}
-			quota, period := quotaOf(limit, period)
-			return fmt.Sprintf("%d %d", quota, period)
-		})
+		return unified(resources, "cpu.max", rawCPUs(limit))
 	})
+}
+
+// rawCPUs limits the text of cpu.max.
+func rawCPUs(limit float64) func(string) string {
+	return func(value string) string {
+		words := strings.Fields(value)
+		period := int64(defaultPeriod)
+		if len(words) == 2 {
+			if number, err := strconv.ParseInt(words[1], 10, 64); err == nil && number > 0 {
+				period = number
+			}
+		}
+		if len(words) > 0 {
+			if quota, err := strconv.ParseInt(words[0], 10, 64); err == nil && float64(quota) <= limit*float64(period) {
+				return value
+			}
+		}
+		quota, period := quotaOf(limit, period)
+		return fmt.Sprintf("%d %d", quota, period)
+	}
 }
 
 func limitCPU(cpu bundle.Object, limit float64) error {

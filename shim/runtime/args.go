@@ -25,6 +25,7 @@ const (
 	preparing      // the container is put under policy first
 	executing      // its process is limited first
 	starting       // its policy has to be in force
+	updating       // its resources are limited first
 	deleting       // the engine is told first
 	passing        // nothing
 )
@@ -39,7 +40,9 @@ func kindOf(command string) kind {
 		return deleting
 	case "start":
 		return starting
-	case "", "state", "kill", "pause", "resume", "update", "events", "ps", "list", "spec",
+	case "update":
+		return updating
+	case "", "state", "kill", "pause", "resume", "events", "ps", "list", "spec",
 		"features", "checkpoint", "help", "h":
 		return passing
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package runtime is the OCI runtime that stands between a container manager and
-// runc: it prepares the bundle on create and run, limits the process of an exec,
-// and becomes the next runtime by exec, so that output, exit status and signals
+// runc: it prepares the bundle on create and run, limits the process of an exec and the
+// resources of an update, and becomes the next runtime by exec, so that output, exit status and signals
 // are that one's.
 //
 // It never writes to standard output. When it refuses, it writes one error
@@ -32,6 +32,7 @@ const prepareTimeout = 3 * time.Minute
 type Program struct {
 	Args   []string // without the program's name
 	Env    []string
+	Stdin  *os.File
 	Stderr io.Writer
 	Host   *prepare.Host
 	// Exec becomes another program; it returns only an error.
@@ -40,7 +41,7 @@ type Program struct {
 
 // Main runs the runtime as installed and returns its exit status.
 func Main(args, env []string) int {
-	program := &Program{Args: args[1:], Env: env, Stderr: os.Stderr, Host: prepare.DefaultHost(), Exec: syscall.Exec}
+	program := &Program{Args: args[1:], Env: env, Stdin: os.Stdin, Stderr: os.Stderr, Host: prepare.DefaultHost(), Exec: syscall.Exec}
 	return program.Run()
 }
 
@@ -62,6 +63,8 @@ func (p *Program) dispatch(call *call) error {
 		return p.exec(call)
 	case starting:
 		return p.start(call)
+	case updating:
+		return p.update(call)
 	case deleting:
 		p.forget(call)
 		return p.next()

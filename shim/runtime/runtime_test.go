@@ -115,7 +115,7 @@ func TestPassesThroughUntouched(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, line := range []string{
 		"", "--version", "--help", "-v", "help", "start", "start --help", "--root /r state create", "kill --all one 9", "delete --force one", "pause one", "resume one",
-		"update --pids-limit 5 one", "events --stats one", "ps --format json one", "list", "spec", "features", "checkpoint one",
+		"update", "update --help", "events --stats one", "ps --format json one", "list", "spec", "features", "checkpoint one",
 		"state --what-is-this one", "exec --help", "create --help", "exec",
 	} {
 		args := strings.Fields(line)
@@ -449,7 +449,7 @@ func TestOneLine(t *testing.T) {
 // TestMain lets the test binary be the runtime, with a real exec at its end.
 func TestMain(m *testing.M) {
 	if root := os.Getenv("RUNTIME_TEST_ROOT"); root != "" {
-		program := &Program{Args: os.Args[1:], Env: []string{"PATH=" + root + "/bin:/bin:/usr/bin"}, Stderr: os.Stderr,
+		program := &Program{Args: os.Args[1:], Env: []string{"PATH=" + root + "/bin:/bin:/usr/bin"}, Stdin: os.Stdin, Stderr: os.Stderr,
 			Host: host(root, os.Getenv("RUNTIME_TEST_SOCKET")), Exec: syscall.Exec}
 		os.Exit(program.Run())
 	}
