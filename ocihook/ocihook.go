@@ -5,6 +5,10 @@
 // bind the container's scope to that cgroup: without the engine's word that the
 // policy holds there is no container. In poststop it has the scope closed.
 //
+// Behind our runtime, which has prepared the container, it looks once more at what came of
+// that. Alone, where podman or CRI-O call it by a file of oci-hooks(5), it also finds the
+// policy; it can change nothing any more, and refuses what does not meet the limits.
+//
 // A runtime shows what a failing hook writes to standard error, so that this is
 // one line.
 package ocihook
@@ -28,6 +32,7 @@ import (
 	"github.com/actplane/actplane/internal/bundle"
 	"github.com/actplane/actplane/internal/daemon"
 	"github.com/actplane/actplane/internal/proc"
+	"github.com/actplane/actplane/shim/prepare"
 )
 
 const (
@@ -39,36 +44,45 @@ const (
 
 // Hook is one call of the hook.
 type Hook struct {
-	Stdin   io.Reader
-	Stderr  io.Writer
-	Engine  daemon.Options
-	Records bundle.Records
+	Stdin  io.Reader
+	Stderr io.Writer
+	Host   *prepare.Host
 }
 
 // Main runs the hook as installed, for the stage that args name, and returns its
 // exit status.
 func Main(args []string) int {
-	hook := &Hook{Stdin: os.Stdin, Stderr: os.Stderr, Records: bundle.Records(api.Directory + "/runtime")}
+	hook := &Hook{Stdin: os.Stdin, Stderr: os.Stderr, Host: prepare.DefaultHost()}
 	return hook.Run(args[1:])
 }
+
+// alone is the word by which a file of oci-hooks(5) calls the hook: for whichever stage.
+const alone = "alone"
 
 // Run runs the hook for a stage.
 func (h *Hook) Run(args []string) int {
 	if len(args) != 1 {
-		return h.say(errors.New("usage: actplane-hook createRuntime|poststop, with the container's state on standard input"), 2)
+		return h.say(errors.New("usage: actplane-hook createRuntime|poststop|alone, with the container's state on standard input"), 2)
 	}
-	switch args[0] {
-	case "createRuntime":
-		if err := h.createRuntime(); err != nil {
-			return h.say(err, 1)
+	stage := args[0]
+	if stage != "createRuntime" && stage != "poststop" && stage != alone {
+		return h.say(fmt.Errorf("unknown hook stage %q", stage), 2)
+	}
+	state, err := h.state()
+	if stage == "poststop" || err == nil && stage == alone && state.Status == specs.StateStopped {
+		if err == nil {
+			err = h.poststop(state)
 		}
-	case "poststop":
-		// The container is gone: an error must not keep the rest of it from going.
-		if err := h.poststop(); err != nil {
-			return h.say(err, 0)
+		if err != nil {
+			return h.say(err, 0) // the container is gone: an error must not keep the rest of it from going
 		}
-	default:
-		return h.say(fmt.Errorf("unknown hook stage %q", args[0]), 2)
+		return 0
+	}
+	if err == nil {
+		err = h.createRuntime(state, stage == alone)
+	}
+	if err != nil {
+		return h.say(err, 1)
 	}
 	return 0
 }
@@ -96,13 +110,9 @@ func (h *Hook) state() (*specs.State, error) {
 	return state, nil
 }
 
-func (h *Hook) createRuntime() error {
+func (h *Hook) createRuntime(state *specs.State, alone bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
 	defer cancel()
-	state, err := h.state()
-	if err != nil {
-		return err
-	}
 	if state.Pid <= 0 {
 		return fmt.Errorf("container %q has no process yet", state.ID)
 	}
@@ -110,8 +120,33 @@ func (h *Hook) createRuntime() error {
 	if err != nil {
 		return err
 	}
+	if alone {
+		staged, err := h.Host.Adopt(ctx, state, rootfs)
+		if err != nil || staged == nil {
+			return err
+		}
+		if err := h.attach(ctx, state, rootfs); err != nil {
+			staged.Undo()
+			return err
+		}
+		return h.mark(state)
+	}
+	record, err := h.Host.Records.Load(state.ID)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without one, something else has prepared it
+		return err
+	}
+	if err := h.Host.Verify(state, rootfs, record); err != nil {
+		return err
+	}
+	if err := h.attach(ctx, state, rootfs); err != nil {
+		return err
+	}
+	return h.mark(state)
+}
+
+func (h *Hook) attach(ctx context.Context, state *specs.State, rootfs string) error {
 	// The engine holds staged scopes on disk: one that was started anew knows them.
-	client, err := daemon.Ensure(ctx, h.Engine)
+	client, err := daemon.Ensure(ctx, h.Host.Engine)
 	if err != nil {
 		return err
 	}
@@ -119,12 +154,12 @@ func (h *Hook) createRuntime() error {
 	if _, err := client.Attach(ctx, &api.AttachRequest{Id: state.ID, Pid: int64(state.Pid), Rootfs: rootfs}); err != nil {
 		return fmt.Errorf("policy of container %.12q cannot be enforced: %s", state.ID, daemon.Reason(err))
 	}
-	return h.mark(state)
+	return nil
 }
 
 // mark notes the container's process in its record.
 func (h *Hook) mark(state *specs.State) error {
-	record, err := h.Records.Load(state.ID)
+	record, err := h.Host.Records.Load(state.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // prepared by something else than our runtime
 	}
@@ -136,7 +171,7 @@ func (h *Hook) mark(state *specs.State) error {
 		return err
 	}
 	record.Pid, record.PidStarted = state.Pid, stat.Started
-	return h.Records.Save(record)
+	return h.Host.Records.Save(record)
 }
 
 // rootOf is the absolute path of a bundle's root file system.
@@ -161,19 +196,15 @@ func rootOf(directory string) (string, error) {
 	return filepath.Join(directory, root.Path), nil
 }
 
-func (h *Hook) poststop() error {
+func (h *Hook) poststop(state *specs.State) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	state, err := h.state()
-	if err != nil {
-		return err
-	}
-	record, err := h.Records.Load(state.ID)
+	record, err := h.Host.Records.Load(state.ID)
 	if err == nil && !samePath(record.Bundle, state.Bundle) {
 		return nil // another container of the same id is the one we know
 	}
-	defer h.Records.Remove(state.ID)
-	client, err := daemon.Connect(ctx, h.Engine)
+	defer h.Host.Records.Remove(state.ID)
+	client, err := daemon.Connect(ctx, h.Host.Engine)
 	if err != nil {
 		return nil // a daemon that is not there finds out when it is back
 	}

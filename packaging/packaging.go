@@ -10,3 +10,9 @@ import _ "embed"
 //
 //go:embed actplaned.service
 var Unit string
+
+// Hook is the file by which podman and CRI-O call actplane-hook, for containers with one of
+// our annotations; see oci-hooks(5).
+//
+//go:embed hooks.d/actplane.json
+var Hook string

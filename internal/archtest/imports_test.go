@@ -23,7 +23,7 @@ var arrows = []arrow{
 	{"integration/...", []string{"..."}},
 
 	{"shim/...", []string{"shim/...", "policy/...", "engine/api", "internal/..."}},
-	{"ocihook", []string{"policy/...", "engine/api", "internal/..."}},
+	{"ocihook", []string{"shim/prepare", "policy/...", "engine/api", "internal/..."}},
 	{"compose/...", []string{"compose/...", "policy/...", "internal/..."}},
 	{"feedback/...", []string{"feedback/...", "engine/api", "policy/ir", "internal/..."}},
 

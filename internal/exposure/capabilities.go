@@ -56,7 +56,7 @@ func JudgeProcess(capabilities []string, sharedPID bool) []Finding {
 	for _, name := range capabilities {
 		list = append(list, Capability{Name: name, At: "capabilities"})
 	}
-	return arrange(judgeCapabilities(list, sharedPID))
+	return Arrange(judgeCapabilities(list, sharedPID))
 }
 
 func judgeCapabilities(list []Capability, sharedPID bool) []Finding {

@@ -130,15 +130,16 @@ func (h *Host) Judge(c *Container) []Finding {
 	found = append(found, h.judgeDevices(c)...)
 	found = append(found, judgeOpenPaths(c.OpenPaths, c.OpenAt)...)
 	found = append(found, judgeRuntime(c.Runtime, c.RuntimeAt)...)
-	return arrange(found)
+	return Arrange(found)
 }
 
-// arrange sorts findings, drops doubles, and leaves of a privileged container what that
-// word does not say.
-func arrange(found []Finding) []Finding {
-	order := Kinds()
-	slices.SortStableFunc(found, func(a, b Finding) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
+// Arrange puts findings of several judgements together, as Judge does: in the order of
+// Kinds, each once, and of a privileged container without what that word says.
+func Arrange(found []Finding) []Finding {
 	privileged := slices.ContainsFunc(found, func(f Finding) bool { return f.Kind == Privileged })
+	order := Kinds()
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b Finding) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	var kept []Finding
 	for _, f := range found {
 		if privileged && slices.Contains(partOfPrivileged(), f.Kind) || slices.Contains(kept, f) {

@@ -227,7 +227,7 @@ func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs strin
 	if !there {
 		return nil, fmt.Errorf("nothing is mounted at %q", rootfs)
 	}
-	return arrange(found), nil
+	return Arrange(found), nil
 }
 
 // named says in sentences what is known of a mount: not the path that it was mounted by.

@@ -263,6 +263,9 @@ func (x *explainer) limits() []string {
 	if l.NoNewPrivileges {
 		add("Programs gain no privileges: no_new_privileges is set.")
 	}
+	if len(out) > 0 {
+		add("Where the hook alone starts it (podman, CRI-O without the runtime), these are asked of the container and not set, and podman exec is not limited.")
+	}
 	if x.program.Feedback.Stderr {
 		add("The reason of a refusal is also written to the standard error of the process.")
 	}

@@ -281,7 +281,7 @@ func (f agentFolder) write(root string) error {
 
 // mountAgents mounts the folders behind all that is there.
 func mountAgents(mounts []specs.Mount) modifier {
-	return modifier{"mount agents' hooks", func(root bundle.Object) error {
+	return modifier{"mount agents' hooks", "", func(root bundle.Object) error {
 		for _, mount := range mounts {
 			if err := root.Append("mounts", mount); err != nil {
 				return err

@@ -59,6 +59,9 @@ type Config struct {
 	// annotations, "limits" for all of these; without it all are.
 	RequireSignatures []string `yaml:"require_signatures"`
 	Annotations       []string `yaml:"annotations"`
+	// Exempt are annotations, KEY=VALUE, of containers that are put under no policy, whatever
+	// else is required: those of the container engine itself.
+	Exempt []string `yaml:"exempt"`
 	// Approvers are asked before people are, Notifications are told of requests.
 	Approvers     []approval.Approver     `yaml:"approvers"`
 	Notifications []approval.Notification `yaml:"notifications"`

@@ -129,7 +129,7 @@ func (h *Host) expose(container Container, config *Config, root bundle.Object, p
 
 // protectPaths masks paths or makes them read-only, as container managers do by default.
 func protectPaths(open []string) modifier {
-	return modifier{"protect paths", func(root bundle.Object) error {
+	return modifier{"protect paths", "without --security-opt unmask or systempaths=unconfined", func(root bundle.Object) error {
 		return root.Update("linux", func(linux bundle.Object) error {
 			for key, paths := range map[string][]string{"maskedPaths": exposure.MaskedPaths(), "readonlyPaths": exposure.ReadonlyPaths()} {
 				for _, name := range paths {

@@ -28,6 +28,7 @@ const (
 // leaves alone what is not its business, and a second run changes nothing.
 type modifier struct {
 	name  string
+	flags string // by which who starts the container does the same; empty: by none
 	apply func(root bundle.Object) error
 }
 
@@ -42,7 +43,7 @@ func (m modifier) run(root bundle.Object) error {
 func (l *limits) modifiers(swap func() bool) []modifier {
 	var list []modifier
 	if len(l.filters) > 0 || l.noNewPrivileges {
-		list = append(list, modifier{"limit process", func(root bundle.Object) error {
+		list = append(list, modifier{"limit process", "--cap-drop, --security-opt no-new-privileges", func(root bundle.Object) error {
 			return root.Update("process", func(process bundle.Object) error {
 				return limitProcess(process, l.filters, l.noNewPrivileges)
 			})
@@ -101,7 +102,7 @@ func limitProcess(process bundle.Object, filters []bundle.CapabilityFilter, noNe
 // dropOwn takes out what an earlier create has put into the same bundle: bundles
 // made by hand are run more than once.
 func dropOwn() modifier {
-	return modifier{"clean bundle", func(root bundle.Object) error {
+	return modifier{"clean bundle", "", func(root bundle.Object) error {
 		err := root.Filter("mounts", func(raw json.RawMessage) bool {
 			var mount specs.Mount
 			return json.Unmarshal(raw, &mount) == nil && strings.HasPrefix(filepath.Clean(mount.Source), api.Directory+"/scopes/")
@@ -127,7 +128,7 @@ func dropOwn() modifier {
 // mountScope mounts the scope's directory, last, so that no other mount covers
 // it or lies in it.
 func mountScope(directory string) modifier {
-	return modifier{"mount scope", func(root bundle.Object) error {
+	return modifier{"mount scope", "", func(root bundle.Object) error {
 		var mounts []specs.Mount
 		if _, err := root.Get("mounts", &mounts); err != nil {
 			return err
@@ -147,7 +148,7 @@ func mountScope(directory string) modifier {
 
 // addHooks puts our hooks behind those that are there; Docker has one.
 func addHooks(program string) modifier {
-	return modifier{"add hooks", func(root bundle.Object) error {
+	return modifier{"add hooks", "", func(root bundle.Object) error {
 		return root.Update("hooks", func(hooks bundle.Object) error {
 			for _, stage := range []string{"createRuntime", "poststop"} {
 				timeout := hookTimeout

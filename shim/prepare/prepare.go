@@ -50,6 +50,7 @@ type Host struct {
 	Hook     string         // the hook program; empty: look for it
 	Engine   daemon.Options
 	Swap     func() bool // whether the host has swap space
+	Proc     string      // where proc(5) is mounted; empty is /proc
 }
 
 // DefaultHost is the host as installed.
@@ -159,6 +160,9 @@ type plan struct {
 }
 
 func (h *Host) plan(container Container, config *Config, root bundle.Object) (*plan, error) {
+	if exempted, err := exempt(root, config); err != nil || exempted {
+		return &plan{}, err
+	}
 	plan, err := h.read(container, config, root)
 	if err != nil {
 		return nil, err
@@ -249,12 +253,18 @@ func (p *plan) title(id string) string {
 	return id
 }
 
+// hardening are the changes by which the container is limited.
+func (p *plan) hardening(swap func() bool) []modifier {
+	modifiers := p.limits.modifiers(swap)
+	if len(p.openPaths) > 0 {
+		modifiers = append(modifiers, protectPaths(p.openPaths))
+	}
+	return modifiers
+}
+
 // apply stages the scope and writes the bundle and the record.
 func (s *Staged) apply(ctx context.Context, plan *plan, file *bundle.File) error {
-	modifiers := plan.limits.modifiers(s.host.Swap)
-	if len(plan.openPaths) > 0 {
-		modifiers = append(modifiers, protectPaths(plan.openPaths))
-	}
+	modifiers := plan.hardening(s.host.Swap)
 	if plan.program != nil {
 		hook := s.host.Hook
 		if hook == "" {

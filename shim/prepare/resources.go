@@ -17,8 +17,8 @@ const (
 	leastQuota    = 1_000     // the kernel refuses less
 )
 
-func resources(name string, edit func(resources bundle.Object) error) modifier {
-	return modifier{name, func(root bundle.Object) error {
+func resources(name, flags string, edit func(resources bundle.Object) error) modifier {
+	return modifier{name, flags, func(root bundle.Object) error {
 		return root.Update("linux", func(linux bundle.Object) error {
 			return linux.Update("resources", edit)
 		})
@@ -62,7 +62,7 @@ func atMost(limit int64) func(string) string {
 }
 
 func limitPids(limit int64) modifier {
-	return resources("limit pids", func(resources bundle.Object) error {
+	return resources("limit pids", fmt.Sprintf("--pids-limit %d", limit), func(resources bundle.Object) error {
 		err := resources.Update("pids", func(pids bundle.Object) error {
 			_, err := lower(pids, "limit", limit)
 			return err
@@ -78,7 +78,7 @@ func limitPids(limit int64) modifier {
 // swap is the sum of both. On a host without swap the kernel may not account for
 // it, and the runtime would fail to set it.
 func limitMemory(limit int64, swap bool) modifier {
-	return resources("limit memory", func(resources bundle.Object) error {
+	return resources("limit memory", fmt.Sprintf("--memory %d --memory-swap %[1]d", limit), func(resources bundle.Object) error {
 		err := resources.Update("memory", func(memory bundle.Object) error {
 			now, err := lower(memory, "limit", limit)
 			if err != nil {
@@ -112,7 +112,7 @@ func limitMemory(limit int64, swap bool) modifier {
 }
 
 func limitCPUs(limit float64) modifier {
-	return resources("limit cpus", func(resources bundle.Object) error {
+	return resources("limit cpus", fmt.Sprintf("--cpus %g", limit), func(resources bundle.Object) error {
 		err := resources.Update("cpu", func(cpu bundle.Object) error { return limitCPU(cpu, limit) })
 		if err != nil {
 			return err

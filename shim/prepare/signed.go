@@ -39,6 +39,11 @@ func checkOrigins(config *Config) error {
 			return fmt.Errorf("require_signatures: %q is none of %s%s", name, strings.Join(known, ", "), didYouMean(name, known))
 		}
 	}
+	for _, text := range config.Exempt {
+		if key, _, ok := strings.Cut(text, "="); !ok || key == "" || strings.HasPrefix(key, Prefix) {
+			return fmt.Errorf("exempt: %q is not KEY=VALUE, an annotation that is none of ours", text)
+		}
+	}
 	for _, key := range config.Annotations {
 		if known := append(keys(), limitsKey); !contains(known, key) {
 			return fmt.Errorf("annotations: there is no %q%s", key, didYouMean(key, known))

@@ -64,7 +64,9 @@ func TestRequiredSignatures(t *testing.T) {
 	annotation := func(key, value string) string {
 		return strings.Replace(minimal, "ADD", fmt.Sprintf(`,"annotations":{"dev.actplane.%s":%q}`, key, value), 1)
 	}
-	environment := func(entry string) string { return strings.Replace(plain, `"cwd"`, fmt.Sprintf(`"env":[%q],"cwd"`, entry), 1) }
+	environment := func(entry string) string {
+		return strings.Replace(plain, `"cwd"`, fmt.Sprintf(`"env":[%q],"cwd"`, entry), 1)
+	}
 	type files map[string]string
 	for _, test := range []struct {
 		name, require, config string
