@@ -13,7 +13,7 @@
 
 AGENT_PACKAGES=git,python3,curl,make,ca-certificates
 LANGUAGE_PACKAGES=(nodejs openjdk-17-jdk-headless)
-DOCKER_PACKAGES=(docker.io iptables apparmor busybox-static iproute2 procps kmod)
+DOCKER_PACKAGES=(docker.io crun iptables apparmor busybox-static iproute2 procps kmod)
 
 # rootfs_image: prints the disk image's path, having built it if need be. Its name
 # has a hash of what it is made from, so that checkouts can share the cache.
