@@ -30,6 +30,9 @@ status() { docker exec "$@" sh -c 'grep -E "^(CapPrm|CapEff|CapBnd|CapInh|CapAmb
 chown_only="CapInh: 0000000000000000 CapPrm: 0000000000000001 CapEff: 0000000000000001 CapBnd: 0000000000000001 CapAmb: 0000000000000000 NoNewPrivs: 1 "
 check "the container's process" "$chown_only" "$(docker exec limits sh -c 'grep -E "^(CapPrm|CapEff|CapBnd|CapInh|CapAmb|NoNewPrivs)" /proc/1/status' | tr -s '\t\n' ' ')"
 check "docker exec" "$chown_only" "$(status limits)"
+docker update --pids-limit 1000 --memory 1g --memory-swap 2g limits > /dev/null
+check "docker update: pids.max" 24 "$(cat "$cgroup/pids.max")"
+check "docker update: memory.max" $((96 << 20)) "$(cat "$cgroup/memory.max")"
 check "docker exec --privileged" "$chown_only" "$(status --privileged limits)"
 check_match "docker exec -u 1000" "CapBnd: 0000000000000001 .*NoNewPrivs: 1" "$(status -u 1000 limits)"
 check "what is kept works" 0 "$(docker exec limits chown 1:1 /tmp > /dev/null 2>&1; echo $?)"
