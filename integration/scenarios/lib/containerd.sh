@@ -24,8 +24,9 @@ settings_before=$(cat /etc/actplane/config.yaml)
 containerd_answers() { ctr version > /dev/null 2>&1; }
 
 # containerd_up: with the folders and the socket that Debian's service has.
+containerd=(containerd)
 containerd_up() {
-  setsid containerd > /var/log/containerd.log 2>&1 < /dev/null &
+  setsid "${containerd[@]}" > /var/log/containerd.log 2>&1 < /dev/null &
   containerd_pid=$!
   check_that "containerd answers" eventually 60 containerd_answers
   docker save bb | ctr images import - > /dev/null
