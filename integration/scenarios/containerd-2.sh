@@ -29,6 +29,7 @@ version = 3
   pod_annotations = ["dev.actplane.*"]
   container_annotations = ["dev.actplane.*"]
 CONFIG
+echo "$containerd_settings" >> "$work/config.toml"
 echo "$policy" > /etc/actplane/policies/scenario.yaml
 
 # What a pod's sandbox runs, behind links as in busybox.

@@ -23,9 +23,17 @@ settings_before=$(cat /etc/actplane/config.yaml)
 
 containerd_answers() { ctr version > /dev/null 2>&1; }
 
-# containerd_up: with the folders and the socket that Debian's service has.
+# containerd_up: with the folders and the socket that Debian's service has. An emulated
+# machine does not clean up after three containers within five seconds.
+containerd_settings='[timeouts]
+  "io.containerd.timeout.shim.cleanup" = "60s"
+'
 containerd=(containerd)
 containerd_up() {
+  if [ ${#containerd[@]} = 1 ]; then
+    printf 'version = 2\n%s' "$containerd_settings" > /run/containerd.toml
+    containerd+=(-c /run/containerd.toml)
+  fi
   setsid "${containerd[@]}" > /var/log/containerd.log 2>&1 < /dev/null &
   containerd_pid=$!
   check_that "containerd answers" eventually 60 containerd_answers
