@@ -64,7 +64,8 @@ func Load(ctx context.Context, names, environment []string) (*Project, error) {
 	p.Project, err = options.LoadProject(ctx)
 	p.Warnings = listening.end()
 	if err != nil {
-		return nil, fmt.Errorf("read compose file: %w", err)
+		// The library's errors have paths in them, and these may have any character.
+		return nil, fmt.Errorf("read compose file: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return p, nil
 }
@@ -86,21 +87,21 @@ func readFile(name string) (*yaml.Node, error) {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		return nil, fmt.Errorf("read compose file %s: %w", name, err)
+		return nil, fmt.Errorf("read compose file %q: %w", name, err)
 	}
 	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("read compose file %s: it has no services", name)
+		return nil, fmt.Errorf("read compose file %q: it has no services", name)
 	}
 	return document.Content[0], nil
 }
 
 func (p *Project) addFile(name string, root *yaml.Node) error {
 	if value(root, "services") == nil && value(root, "include") == nil {
-		return fmt.Errorf("%s: it has no services; files of compose's first format, with services at the top, have to be brought below \"services:\", since they know no runtimes", name)
+		return fmt.Errorf("%q has no services; files of compose's first format, with services at the top, have to be brought below \"services:\", since they know no runtimes", name)
 	}
 	if version := value(root, "version"); version != nil {
 		if p.Version != "" && p.Version != version.Value {
-			return fmt.Errorf("%s is of version %q, and a file before it of %q", name, version.Value, p.Version)
+			return fmt.Errorf("%q is of version %q, and a file before it of %q", name, version.Value, p.Version)
 		}
 		p.Version = version.Value
 	}

@@ -73,6 +73,12 @@ func TestNothingRaw(t *testing.T) {
 		{"approve", hostile, "--run-dir", nowhere}, {"approve", "--for", hostile, "x"}, {"deny", hostile, "--because", hostile, "--run-dir", nowhere},
 		{"state", hostile}, {"state", "reset", hostile, "--run-dir", nowhere}, {"completion", hostile}, {completeHelper, "actplane", "check", hostile},
 	}...)
+	services := write("services.yaml", "services:\n  \"a\": {image: x, runtime: \"r\\e[31m\", volumes_from: [\"container:\\e[31m\"], volumes: [\"/run/docker.sock:/\\e[31m\\u202e\\nFORGED\", \"/x\\e/run/docker.sock:/y\"]}\n")
+	commands = append(commands, [][]string{
+		{"lint", "-f", services}, {"lint", "--format", "json", "-f", services}, {"lint", "-f", hostile}, {"lint", "--bundle", hostile}, {"lint", "-f", services, "--service", hostile},
+		{"lint", "--config", hostile, "-f", services}, {"compose", services}, {"compose", "--set", hostile, services}, {"compose", "--policy-file", hostile, services},
+		{"compose", "--service", hostile, services}, {"compose", "-o", hostile + "/x", services},
+	}...)
 	for _, args := range commands {
 		var out, errs bytes.Buffer
 		run(append([]string{"actplane"}, args...), strings.NewReader(""), &out, &errs)
