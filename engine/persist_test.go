@@ -210,6 +210,38 @@ func TestRanBefore(t *testing.T) {
 	}
 }
 
+// A container that has the id of one that is removed is another, which knows of nothing.
+func TestSameIDOfAnother(t *testing.T) {
+	m := newMachine(t)
+	e, client, _ := m.start()
+	home := t.TempDir()
+	begin := func(pid int) *api.Scope {
+		t.Helper()
+		_, err := client.Prepare(context.Background(), &api.PrepareRequest{Id: "c", Program: testProgram(t), Mode: "enforce", Home: home})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.container("c", pid)
+		m.attach(client, "c", pid)
+		return m.list(client)["c"]
+	}
+	begin(100)
+	slot := *e.scope("c").now().Slot
+	m.deny(slot, 2)
+	waitEvents(t, client, "c", 2)
+	m.kernel.set(func() { m.kernel.states[slot] = kernel.State{Files: someFiles} })
+	m.exit("c", 100)
+	if s := begin(200); s.Denied != 2 || len(m.installed(*e.scope("c").now().Slot).Files) != 1 {
+		t.Errorf("the same one: %v", s)
+	}
+	m.exit("c", 200)
+	home = t.TempDir()
+	os.Remove(e.scope("c").now().Home)
+	if s := begin(300); s.Denied != 0 || len(s.Degraded) != 0 || len(m.installed(*e.scope("c").now().Slot).Files) != 0 || len(e.scope("c").events.Items(0)) != 0 {
+		t.Errorf("another: %v", s)
+	}
+}
+
 // What people have answered holds after a restart, but for a grant that is used up, and
 // not for another policy.
 func TestAnswersOfContainer(t *testing.T) {

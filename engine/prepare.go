@@ -16,6 +16,7 @@ import (
 
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
+	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/feedback"
 )
 
@@ -160,12 +161,13 @@ func (e *Engine) stageGuest(s *scope) error {
 	return nil
 }
 
-// earlier finds the closed scope of a container that is started again, or nil.
+// earlier finds the closed scope of a container that is started again, or nil. One that
+// had the same id and is removed was another.
 func (e *Engine) earlier(id string) *scope {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, old := range e.closed {
-		if old.id == id {
+		if old.id == id && !state.Removed(old.now().Home) {
 			return old
 		}
 	}

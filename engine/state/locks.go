@@ -88,7 +88,7 @@ func (s *Store) Locks() ([]*Lock, error) {
 			continue
 		}
 		lock := s.loadLock(id)
-		if lock != nil && removed(lock.Home) && s.remove(s.lockPath(id)) == nil {
+		if lock != nil && Removed(lock.Home) && s.remove(s.lockPath(id)) == nil {
 			continue
 		}
 		if lock != nil {

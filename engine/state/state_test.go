@@ -174,6 +174,26 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// Of a container that is removed nothing comes to another of the same id, and what is lost
+// of that one is not taken for the first one's.
+func TestSameID(t *testing.T) {
+	s, _ := store(t)
+	saved := sample()
+	saved.ID, saved.Home = "x", t.TempDir()
+	must(t, s.Save(saved))
+	if got := s.Load("x"); got == nil || got.Lost != "" {
+		t.Fatalf("%+v", got)
+	}
+	must(t, os.Remove(saved.Home))
+	if got := s.Load("x"); got != nil {
+		t.Errorf("%+v", got)
+	}
+	must(t, s.Begin("x", "two"))
+	if got := s.Load("x"); got == nil || got.Lost == "" || got.Counters.Denied != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A full store keeps that something was lost.
 func TestStoreFull(t *testing.T) {
 	s, _ := store(t)

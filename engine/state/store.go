@@ -73,15 +73,23 @@ func (s *Store) statePath(id string) string { return filepath.Join(s.dir, id+".s
 func (s *Store) runPath(id string) string   { return filepath.Join(s.dir, id+".run") }
 
 // Load gives the state of a container that is about to start, nil if there is none or
-// its time is up. What is there and cannot be used comes back as a state that is lost.
+// its time is up. What is there and cannot be used comes back as a state that is lost. One
+// of a container that is removed, and had the same id, is forgotten.
 func (s *Store) Load(id string) *Saved {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	saved := s.load(id)
-	if saved != nil && s.expired(saved) {
+	if saved == nil || s.expired(saved) {
 		return nil
 	}
-	return saved
+	if !Removed(saved.Home) {
+		return saved
+	}
+	// At once: should this start be lost, it must not be taken for one of that container.
+	if err := s.forget(id); err != nil {
+		return &Saved{ID: id, Saved: s.now(), Lost: err.Error()}
+	}
+	return nil
 }
 
 // load reads a state, whatever its age.
@@ -197,6 +205,11 @@ func (s *Store) Reset(id string) error {
 func (s *Store) Remove(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.forget(id)
+}
+
+// forget is Remove for who holds the lock.
+func (s *Store) forget(id string) error {
 	delete(s.swept, id)
 	return errors.Join(s.remove(s.runPath(id)), s.remove(s.statePath(id)))
 }
@@ -261,7 +274,7 @@ func (s *Store) sweep(id, kind string) error {
 		}
 		known = glimpse{saved.Home, saved.Saved}
 	}
-	if removed(known.home) || s.now().Sub(known.saved) > s.retention {
+	if Removed(known.home) || s.now().Sub(known.saved) > s.retention {
 		return s.Remove(id)
 	}
 	s.mu.Lock()
@@ -270,8 +283,8 @@ func (s *Store) sweep(id, kind string) error {
 	return nil
 }
 
-// removed tells whether a container is gone for good.
-func removed(home string) bool {
+// Removed tells whether a container is gone for good, by its home.
+func Removed(home string) bool {
 	if home == "" {
 		return false
 	}

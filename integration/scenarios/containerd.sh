@@ -28,6 +28,11 @@ check "a container starts" 0 "$(under "$policy" --rm "$IMAGE" first true > /dev/
 eventually 20 no_scopes
 snapshot | sort > "$work/before"
 life runc
+check "another container of the same id" "" "$(under "$policy" -d "$IMAGE" life-runc sleep 1000)"
+check "has denied nothing" 0 "$(denials life-runc)"
+ctr tasks kill -s KILL life-runc
+eventually 30 has_status life-runc STOPPED
+forget life-runc
 check_nothing_left "runc: nothing is left" "$work/before"
 
 # Where the policy comes from.

@@ -24,6 +24,13 @@ func MountBind(t testing.TB, source, target string) {
 	mount(t, source, target, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
+// MountOverlay mounts an overlay with options until the test ends, under the same
+// conditions.
+func MountOverlay(t testing.TB, target, options string) {
+	t.Helper()
+	mount(t, "overlay", target, "overlay", 0, options)
+}
+
 func mount(t testing.TB, source, directory, kind string, flags uintptr, data string) {
 	t.Helper()
 	RequireRoot(t)

@@ -214,9 +214,7 @@ func (h *Host) read(container Container, config *Config, root bundle.Object) (*p
 		return nil, err
 	}
 	plan := &plan{spec: spec, settings: settings, name: displayName(spec, docker), image: imageName(spec, docker), ended: docker.ended()}
-	if docker != nil {
-		plan.home = docker.home
-	}
+	plan.home = homeOf(spec, docker)
 	for _, layer := range settings.layers {
 		plan.limits.tighten(layer.limits)
 	}
