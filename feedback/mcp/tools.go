@@ -30,7 +30,9 @@ func (s *Server) addTools(server *sdk.Server) {
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "request_approval", Title: "What became of a request for approval?", Annotations: reads,
 		Description: "An operation that needs a person's approval opens a request by itself when it is tried; its refusal names the request. This tells what became of it, " +
-			"and can wait for the answer. Only a person, or a program of the host's, answers. Once it is approved, the very same operation succeeds.",
+			"and can wait for the answer. It opens none ahead of time: an approval is for one operation as it is tried, with its file, arguments, environment and directory. " +
+			"So try it: where the policy asks, that is refused and does nothing (or waits), and opens the request; check tells whether it asks. " +
+			"Only a person, or a program of the host's, answers. Once it is approved, the very same operation succeeds.",
 	}, s.requestApproval)
 	sdk.AddTool(server, &sdk.Tool{
 		Name: "narrow_policy", Title: "Add stricter rules",
