@@ -138,7 +138,7 @@ func checkEngine(c *cli.Context) finding {
 		return finding{warn, "engine", strings.Join(status.Degraded, "; "), ""}
 	}
 	if len(status.Notices) > 0 {
-		return finding{warn, "engine", strings.Join(status.Notices, "; "), "look at the receivers; people may not know of requests: actplane requests"}
+		return finding{warn, "engine", strings.Join(status.Notices, "; "), "look at the receivers and the configuration; people may not know of requests: actplane requests"}
 	}
 	if status.Version != version.String() {
 		return finding{warn, "engine", fmt.Sprintf("process %d is of version %s, this program of %s", status.Pid, status.Version, version.String()), "systemctl restart actplaned; what runs stays under policy"}

@@ -19,11 +19,8 @@ import (
 
 	"github.com/actplane/actplane/engine"
 	"github.com/actplane/actplane/engine/api"
-	"github.com/actplane/actplane/engine/approver"
 	"github.com/actplane/actplane/engine/kernel"
-	"github.com/actplane/actplane/engine/notify"
 	"github.com/actplane/actplane/engine/state"
-	"github.com/actplane/actplane/internal/approval"
 	"github.com/actplane/actplane/internal/version"
 	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/shim/prepare"
@@ -86,12 +83,9 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	config, err := prepare.LoadConfig(prepare.DefaultHost().Config)
+	config, err := loadConfig(prepare.DefaultHost().Config)
 	if err != nil {
 		return err
-	}
-	if err := approval.CheckHost(config.Approvers, config.Notifications); err != nil {
-		return fmt.Errorf("host configuration %s: %w", prepare.DefaultHost().Config, err)
 	}
 	if o.stateDir == "" {
 		o.stateDir = engine.StateDirectory(o.runDir)
@@ -116,24 +110,22 @@ func serve(o options) error {
 			notifyReady()
 		},
 	}
-	if chain, err := approver.New(config.Approvers, log); err != nil {
+	people, err := newPeople(prepare.DefaultHost().Config, config, log)
+	if err != nil {
 		return err
-	} else if chain != nil {
-		settings.Approvers = chain
 	}
-	if notifier, err := notify.New(config.Notifications, log); err != nil {
-		return err
-	} else if notifier != nil {
-		settings.Notifications = notifier
-	}
+	settings.Approvers, settings.Notifications = people.approvers, people
 	e, err := engine.New(settings)
 	if err != nil {
 		return err
 	}
 	// Whoever reads the log may end before us.
-	signal.Ignore(unix.SIGHUP, unix.SIGPIPE)
+	signal.Ignore(unix.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, unix.SIGHUP) // systemctl reload, and a terminal that goes
+	go people.follow(ctx, hangups)
 	return e.Serve(ctx)
 }
 

@@ -13,7 +13,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -59,7 +61,7 @@ type Warning struct{ Approver, Text string }
 
 // Chain is the approvers of a host, in order. Its methods may be called concurrently.
 type Chain struct {
-	links []link
+	links atomic.Pointer[[]link]
 	log   *logrus.Entry
 }
 
@@ -69,42 +71,50 @@ type link struct {
 	room   chan struct{}
 }
 
-// New makes a chain of approvers that were checked; nil of none.
+// New makes a chain of approvers that were checked. Without any it asks nobody.
 func New(approvers []approval.Approver, log *logrus.Entry) (*Chain, error) {
-	if len(approvers) == 0 {
-		return nil, nil
-	}
 	c := &Chain{log: log}
+	return c, c.Replace(approvers)
+}
+
+// Replace puts other approvers, which were checked, in the place of those that there are.
+// Those who are being asked at this moment are heard to the end. After an error all is as
+// it was.
+func (c *Chain) Replace(approvers []approval.Approver) error {
+	links := make([]link, 0, len(approvers))
 	for _, a := range approvers {
 		caller, err := hostcall.New(a.Target)
 		if err != nil {
-			return nil, fmt.Errorf("approver %q: %w", a.Name, err)
+			return fmt.Errorf("approver %q: %w", a.Name, err)
 		}
-		c.links = append(c.links, link{a, caller, make(chan struct{}, concurrency)})
+		links = append(links, link{a, caller, make(chan struct{}, concurrency)})
 	}
-	return c, nil
+	c.links.Store(&links)
+	return nil
+}
+
+// now are the links that there are; a nil chain has none.
+func (c *Chain) now() []link {
+	if c == nil || c.links.Load() == nil {
+		return nil
+	}
+	return *c.links.Load()
 }
 
 // Asks tells whether any approver is asked about an operation under a rule in a
 // container. A nil chain asks about nothing.
 func (c *Chain) Asks(rule, operation, container string) bool {
-	if c == nil {
-		return false
-	}
-	for i := range c.links {
-		if c.links[i].Asks(rule, operation, container) {
-			return true
-		}
-	}
-	return false
+	links := c.now()
+	return slices.ContainsFunc(links, func(l link) bool { return l.Asks(rule, operation, container) })
 }
 
 // Ask asks about a request. When ctx ends before they have answered, the verdict says
 // nothing and the error is the context's.
 func (c *Chain) Ask(ctx context.Context, request *api.RequestDocument) (Verdict, error) {
 	v := Verdict{Decision: Pass}
-	for i := range c.links {
-		l := &c.links[i]
+	links := c.now()
+	for i := range links {
+		l := &links[i]
 		if !l.Asks(request.Rule, request.Operation, request.Name) {
 			continue
 		}

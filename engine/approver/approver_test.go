@@ -189,3 +189,23 @@ func TestOPA(t *testing.T) {
 		t.Errorf("it was asked %.80s", got)
 	}
 }
+
+// Others take the place of those that there are; what is wrong changes nothing.
+func TestReplace(t *testing.T) {
+	c := chain(t)
+	if c.Asks("push", "exec", "web") {
+		t.Error("nobody is there, and asked")
+	}
+	grants, denies := says(t, "a", `{"decision":"grant"}`), says(t, "b", `{"decision":"deny"}`)
+	for _, next := range []struct {
+		approvers []approval.Approver
+		want      Decision
+	}{{[]approval.Approver{grants}, Grant}, {[]approval.Approver{grants, denies}, Deny}, {nil, Pass}} {
+		if err := c.Replace(next.approvers); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Ask(context.Background(), request()); err != nil || got.Decision != next.want {
+			t.Errorf("%+v, %v, want %s", got, err, next.want)
+		}
+	}
+}

@@ -10,10 +10,12 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -68,8 +70,12 @@ type Denial struct {
 // Notifier tells all targets. Its methods may be called concurrently; a nil one does
 // nothing.
 type Notifier struct {
-	targets []*target
+	log     *logrus.Entry
 	pause   func(context.Context, time.Duration) bool // false: the context has ended
+	changed chan struct{}                             // told when the targets are others
+
+	mu      sync.Mutex
+	targets []*target // guarded by mu; never changed itself
 }
 
 // target is one of them.
@@ -94,39 +100,72 @@ type counters struct {
 	last    string // why
 }
 
-// New makes a notifier of notifications that were checked; nil of none.
+// New makes a notifier of notifications that were checked. Without any it tells nobody.
 func New(notifications []approval.Notification, log *logrus.Entry) (*Notifier, error) {
-	if len(notifications) == 0 {
-		return nil, nil
-	}
-	n := &Notifier{pause: pause}
+	n := &Notifier{log: log, pause: pause, changed: make(chan struct{}, 1)}
+	return n, n.Replace(notifications)
+}
+
+// Replace puts other notifications, which were checked, in the place of those that there
+// are. One that stays the same keeps its queue; what waits for another is dropped. After
+// an error all is as it was.
+func (n *Notifier) Replace(notifications []approval.Notification) error {
+	old, targets := n.now(), make([]*target, 0, len(notifications))
 	for _, one := range notifications {
-		caller, err := hostcall.New(one.Target)
+		t, err := n.target(one)
 		if err != nil {
-			return nil, fmt.Errorf("notification %q: %w", one.Name, err)
+			return fmt.Errorf("notification %q: %w", one.Name, err)
 		}
-		t := &target{Notification: one, caller: caller, log: log, now: time.Now, wake: make(chan struct{}, 1)}
-		if one.SecretFile != "" {
-			if t.secret, err = approval.ReadSecret(one.SecretFile); err != nil {
-				return nil, fmt.Errorf("notification %q: %w", one.Name, err)
-			}
+		if i := slices.IndexFunc(old, t.same); i >= 0 {
+			t = old[i]
 		}
-		n.targets = append(n.targets, t)
+		targets = append(targets, t)
 	}
-	return n, nil
+	n.mu.Lock()
+	n.targets = targets
+	n.mu.Unlock()
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (n *Notifier) target(one approval.Notification) (*target, error) {
+	caller, err := hostcall.New(one.Target)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{Notification: one, caller: caller, log: n.log, now: time.Now, wake: make(chan struct{}, 1)}
+	if one.SecretFile != "" {
+		t.secret, err = approval.ReadSecret(one.SecretFile)
+	}
+	return t, err
+}
+
+// same tells whether a target is of the same notification, with the same secret.
+func (t *target) same(other *target) bool {
+	return reflect.DeepEqual(t.Notification, other.Notification) && bytes.Equal(t.secret, other.secret)
+}
+
+// now are the targets that there are; a nil notifier has none.
+func (n *Notifier) now() []*target {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.targets
 }
 
 // Wants tells whether somebody is told of a kind of event.
 func (n *Notifier) Wants(kind string) bool {
-	return n != nil && slices.ContainsFunc(n.targets, func(t *target) bool { return slices.Contains(t.Events, kind) })
+	return slices.ContainsFunc(n.now(), func(t *target) bool { return slices.Contains(t.Events, kind) })
 }
 
 // Tell notes an event for those who want it, and returns at once.
 func (n *Notifier) Tell(e Event) {
-	if n == nil {
-		return
-	}
-	for _, t := range n.targets {
+	for _, t := range n.now() {
 		if slices.Contains(t.Events, e.Kind) {
 			t.add(e)
 		}
@@ -166,10 +205,7 @@ func (t *target) take() (events []Event, leftOut uint64) {
 
 // Problems tells of each target what has not reached it since the start.
 func (n *Notifier) Problems() (problems []string) {
-	if n == nil {
-		return nil
-	}
-	for _, t := range n.targets {
+	for _, t := range n.now() {
 		t.mu.Lock()
 		c := t.count
 		t.mu.Unlock()
@@ -189,10 +225,29 @@ func (n *Notifier) Run(ctx context.Context) {
 		return
 	}
 	var workers sync.WaitGroup
-	for _, t := range n.targets {
-		workers.Go(func() { t.work(ctx, n.pause) })
+	defer workers.Wait()
+	running := map[*target]context.CancelFunc{}
+	for {
+		targets := n.now()
+		for t, stop := range running {
+			if !slices.Contains(targets, t) {
+				stop()
+				delete(running, t)
+			}
+		}
+		for _, t := range targets {
+			if running[t] == nil {
+				own, stop := context.WithCancel(ctx)
+				running[t] = stop
+				workers.Go(func() { t.work(own, n.pause) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.changed:
+		}
 	}
-	workers.Wait()
 }
 
 // work sends what is in the queue, at its pace.

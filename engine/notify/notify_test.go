@@ -329,3 +329,43 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+// Other notifications are told from then on; one that stays keeps what waits for it.
+func TestReplace(t *testing.T) {
+	stays, goes, comes := newReceiver(t), newReceiver(t), newReceiver(t)
+	of := func(name string, r *receiver) approval.Notification {
+		return approval.Notification{Target: approval.Target{Name: name, URL: r.URL}}
+	}
+	notifier, _ := run(t, of("stays", stays))
+	replace := func(notifications ...approval.Notification) {
+		t.Helper()
+		if err := approval.CheckAll(nil, notifications); err != nil {
+			t.Fatal(err)
+		}
+		if err := notifier.Replace(notifications); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := notifier.now()[0]
+	replace(of("stays", stays), of("goes", goes))
+	notifier.Tell(request("aaaaa"))
+	stays.wait(t, 1)
+	goes.wait(t, 1)
+	replace(of("comes", comes), of("stays", stays))
+	if notifier.now()[1] != kept {
+		t.Error("what stays has begun anew")
+	}
+	notifier.Tell(request("bbbbb"))
+	comes.wait(t, 1)
+	stays.wait(t, 2)
+	if got := goes.wait(t, 1); len(got) != 1 {
+		t.Errorf("%d messages for one that is gone", len(got))
+	}
+	if err := notifier.Replace([]approval.Notification{{Target: approval.Target{Name: "x", URL: comes.URL}, SecretFile: "/nonexistent"}}); err == nil || len(notifier.now()) != 2 {
+		t.Errorf("%v, %d", err, len(notifier.now()))
+	}
+	replace()
+	if notifier.Wants(approval.EventRequest) {
+		t.Error("nobody is there, and wants something")
+	}
+}
