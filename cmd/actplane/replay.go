@@ -102,6 +102,10 @@ func (p *page) replay(log, policies string, r *replayer) {
 	}
 	p.blank()
 	p.text("", "Only what was denied or noticed is in a log: of what was allowed without a word this says nothing.")
+	if r.added > 0 || r.byAdded > 0 {
+		p.text("", "Rules were added at run time (%s in the log), which no policy here has, and which hold for the one process or container only: %s that they decided %s replayed without them.",
+			count(r.added, "time"), count(r.byAdded, "record"), map[bool]string{true: "is", false: "are"}[r.byAdded == 1])
+	}
 	if r.lost > 0 {
 		p.text("", "Lost before they came into the log: %d.", r.lost)
 	}

@@ -82,6 +82,24 @@ func TestReplayAsks(t *testing.T) {
 	}
 }
 
+// Rules that were added at run time are in no policy here, which is said.
+func TestReplayAdded(t *testing.T) {
+	const event = `{"scope":"s","effect":"block","outcome":%q,"operation":"exec","object":"/bin/git","args":["git"],"rule":"r","clause":"block exec \"git\"","position":%q,"sequence":%d}` + "\n"
+	log := fmt.Sprintf(event, "added", "", 1) + fmt.Sprintf(event, "", "added-1:1:9", 2) + fmt.Sprintf(event, "", "actplane.yaml:3:5", 3)
+	r := replayOf(t, "policy: |\n  rule other:\n    block exec \"sh\"\n", strings.NewReader(log))
+	if report := r.report("log", nil); report.Records != 2 || report.Added != 1 || report.ByAdded != 1 || report.Missing != 0 {
+		t.Errorf("%+v", report)
+	}
+	var p page
+	p.replay("log", "p.yaml", r)
+	text := strings.Join(strings.Fields(p.b.String()), " ")
+	for _, want := range []string{"Rules were added at run time (1 time in the log), which no policy here has", "1 record that they decided is replayed without them."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}
+
 // However long a log is, and whatever is in it, memory stays bounded.
 func TestReplayMemory(t *testing.T) {
 	const lines = 12_000

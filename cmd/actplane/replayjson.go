@@ -18,6 +18,8 @@ type replayReport struct {
 	Unreadable int            `json:"unreadable"` // lines
 	Lost       uint64         `json:"lost"`       // before they came into the log
 	Missing    uint64         `json:"missing"`    // by the gaps between their numbers
+	Added      int            `json:"added"`      // times that rules were added at run time
+	ByAdded    int            `json:"by_added"`   // records that such rules decided
 	Scopes     int            `json:"scopes"`
 	From       *time.Time     `json:"from"` // null without records
 	To         *time.Time     `json:"to"`
@@ -52,7 +54,7 @@ type replayAnswer struct {
 func (r *replayer) report(log string, policies []string) *replayReport {
 	out := &replayReport{
 		Log: log, Policies: policies, Records: r.records, Alike: r.alike, OtherRule: r.otherRule, Itself: r.itself,
-		NotShown: r.unshown, Unreadable: r.broken, Lost: r.lost, Missing: r.missing, Scopes: len(r.scopes), Changes: []replayChange{},
+		NotShown: r.unshown, Unreadable: r.broken, Lost: r.lost, Missing: r.missing, Added: r.added, ByAdded: r.byAdded, Scopes: len(r.scopes), Changes: []replayChange{},
 	}
 	if r.records > 0 {
 		out.From, out.To = &r.first, &r.last

@@ -46,6 +46,8 @@ type replayer struct {
 	unshown                           int
 	lost                              uint64
 	missing                           uint64            // by the gaps between their numbers
+	added                             int               // times that rules were added at run time
+	byAdded                           int               // records that such rules decided
 	scopes                            map[digest]uint64 // the number of the last record
 	first, last                       time.Time
 	groups                            []*replayGroup
@@ -183,6 +185,10 @@ func (r *replayer) failed(line int, err error) {
 	}
 }
 
+// addedPosition begins the positions of rules that were added at run time: the engine
+// names their documents so.
+const addedPosition = "added-"
+
 // event replays one event of a line's length, if it is of the scope that is asked for.
 func (r *replayer) event(e *eventLine, length int) {
 	if r.scope != "" && !strings.HasPrefix(e.Scope, r.scope) && e.Name != r.scope {
@@ -191,12 +197,18 @@ func (r *replayer) event(e *eventLine, length int) {
 	r.lost = sum(r.lost, e.Lost)
 	r.numbered(e)
 	switch outcome := feedback.Outcome(e.Outcome); {
+	case outcome == feedback.Added:
+		r.added++
+		return
 	case outcome.OfRequest():
 		return
 	case outcome == feedback.Used: // it was asked about, and went on
 		e.Effect = ir.Ask.String()
 	}
 	r.records++
+	if strings.HasPrefix(e.Position, addedPosition) {
+		r.byAdded++
+	}
 	within(&r.first, &r.last, e.Time)
 	x := r.replayed(e, length)
 	switch x.kind {
