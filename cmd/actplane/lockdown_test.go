@@ -5,27 +5,19 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"net"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/containerd/ttrpc"
 
 	"github.com/actplane/actplane/engine/api"
 )
 
 // locking is an engine that has locks.
 type locking struct {
-	api.EngineService
+	standing
 	locks    []*api.Lock
 	lockdown *api.LockdownRequest
 	unlock   *api.UnlockRequest
-}
-
-func (l *locking) Status(context.Context, *api.StatusRequest) (*api.StatusResponse, error) {
-	return &api.StatusResponse{Version: "test", Tier: "lsm"}, nil
 }
 
 func (l *locking) Lockdown(_ context.Context, req *api.LockdownRequest) (*api.LockdownResponse, error) {
@@ -44,27 +36,9 @@ func TestLockdownCommand(t *testing.T) {
 		{Id: strings.Repeat("a", 64), Name: "web\x1b[2J", SinceUnixMs: since.UnixMilli(), By: "ann\x07", Because: "why", Frozen: true, Running: true, Refused: 7},
 		{Id: "b", By: "bob"},
 	}}
-	dir := t.TempDir()
-	listener, err := net.Listen("unix", filepath.Join(dir, "engine.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := ttrpc.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	api.RegisterEngineService(server, l)
-	go server.Serve(context.Background(), listener)
-	t.Cleanup(func() { server.Close() })
+	dir := serveEngine(t, l)
 	t.Setenv("SUDO_UID", "4242")
-	command := func(args ...string) string {
-		t.Helper()
-		var out, errs strings.Builder
-		if code := run(append(append([]string{"actplane"}, args...), "--run-dir", dir), nil, &out, &errs); code != 0 {
-			t.Fatalf("%v: status %d: %s", args, code, &errs)
-		}
-		return out.String()
-	}
+	command := commands(t, dir)
 	want := "web\\x1b[2J is locked: everything that it does is refused, and its processes are stopped\nb is locked: it does not run, and cannot be started\n"
 	if got := command("lockdown", "web", "--because", "a reason", "--freeze"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -5,13 +5,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"net"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/containerd/ttrpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/actplane/actplane/engine/api"
@@ -19,13 +16,9 @@ import (
 
 // asking is an engine with one request.
 type asking struct {
-	api.EngineService
+	standing
 	request  *api.Request
 	answered *api.AnswerRequest
-}
-
-func (a *asking) Status(context.Context, *api.StatusRequest) (*api.StatusResponse, error) {
-	return &api.StatusResponse{Version: "test", Tier: "lsm"}, nil
 }
 
 func (a *asking) Requests(_ context.Context, _ *api.RequestsRequest, stream api.Engine_RequestsServer) error {
@@ -64,18 +57,7 @@ func newAsking(t *testing.T) (a *asking, dir string) {
 		Cwd: []byte("/w\n"), Ancestors: []*api.Ancestor{{Pid: 6, Comm: []byte("node")}, {Pid: 5, Comm: []byte("\x1b[1m")}}, Image: "agent:1",
 		Layer: "p.yaml", Warnings: []*api.Warning{{Approver: "rules", Text: "at night\x1b[2J"}},
 	}}
-	dir = t.TempDir()
-	listener, err := net.Listen("unix", filepath.Join(dir, "engine.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := ttrpc.NewServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	api.RegisterEngineService(server, a)
-	go server.Serve(context.Background(), listener)
-	t.Cleanup(func() { server.Close() })
+	dir = serveEngine(t, a)
 	return a, dir
 }
 
@@ -112,14 +94,7 @@ func TestRequestsAreShownSafely(t *testing.T) {
 func TestGrantsAreListedAndRevoked(t *testing.T) {
 	_, dir := newAsking(t)
 	t.Setenv("SUDO_UID", "4242")
-	command := func(args ...string) string {
-		t.Helper()
-		var out, errs strings.Builder
-		if code := run(append(append([]string{"actplane"}, args...), "--run-dir", dir), nil, &out, &errs); code != 0 {
-			t.Fatalf("%v: status %d: %s", args, code, &errs)
-		}
-		return out.String()
-	}
+	command := commands(t, dir)
 	want := `REQUEST  SCOPE  ANSWER    LEFT                         USED  BY              OPERATION
 k3m9p    web    approved  2 uses                       1     ann (uid 1001)  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" ""
 zzzzz    web    denied    1m0s                         4     approver rules  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" ""

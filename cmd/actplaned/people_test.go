@@ -15,14 +15,13 @@ import (
 
 	"github.com/actplane/actplane/internal/approval"
 	"github.com/actplane/actplane/internal/atomicfile"
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 // Approvers and notifications are read again at a signal. What is wrong is told, and
 // changes nothing; mended, it is taken.
 func TestReload(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("what approvers run has to be root's")
-	}
+	testenv.RequireRoot(t) // whose what approvers run has to be
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write := func(text string) {
 		t.Helper()

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 var updatePictures = flag.Bool("update", false, "make the pictures of the documentation anew")
@@ -31,13 +31,7 @@ type browser struct {
 // openBrowser opens the page; "make test-all" installs what it needs.
 func openBrowser(t *testing.T, b *bench) *browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("ACTPLANE_TEST_BROWSER") != "" {
-			t.Fatal("needs the program chromium: apt-get install chromium")
-		}
-		t.Skip("needs the program chromium, which make test-all installs")
-	}
+	path := testenv.WantProgram(t, "chromium", "chromium")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)

@@ -81,7 +81,7 @@ func TestPeerInScope(t *testing.T) {
 	tcpListener, err := ListenLoopback("127.0.0.1:0")
 	if err != nil {
 		if strings.Contains(err.Error(), "no connection could be told") {
-			t.Skipf("needs tcp_diag: %v", err)
+			testenv.Lacks(t, "the module tcp_diag", err)
 		}
 		t.Fatal(err)
 	}

@@ -8,16 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 // runPlugin runs a plugin in node with a guest of ours, and then what act does with it;
 // it returns what that printed. The guest notes its input and prints "told" once.
 func runPlugin(t *testing.T, agent, base, act string, withGuest bool) (printed, asked string) {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node, in which plugins run, is not installed")
-	}
+	node := testenv.RequireProgram(t, "node", "nodejs")
 	dir := t.TempDir()
 	guest := filepath.Join(dir, "guest")
 	if withGuest {

@@ -26,6 +26,9 @@ const (
 	RootEnv = "ACTPLANE_TEST_ROOT"
 	// KernelEnv is the kernel's name there: 5.10, 6.1, 6.12 or new.
 	KernelEnv = "ACTPLANE_TEST_KERNEL"
+	// BrowserEnv is "1" where the programs of WantProgram are installed: it is not only
+	// set in guests.
+	BrowserEnv = "ACTPLANE_TEST_BROWSER"
 	// LSMEnv is "bpf" or "nobpf": whether lsm= lists bpf.
 	LSMEnv = "ACTPLANE_TEST_LSM"
 )
