@@ -98,6 +98,7 @@ type Engine struct {
 
 	states  *state.Store
 	boot    string          // names the host's boot
+	since   time.Time       // when this daemon began
 	serving context.Context // ends the feedback servers; set by New
 	stop    context.CancelFunc
 
@@ -156,6 +157,7 @@ func New(config Config) (*Engine, error) {
 		lock:   config.Lock,
 		log:    config.Log,
 		boot:   bootID(),
+		since:  config.now(),
 		images: images{compile: config.Compile},
 		scopes: map[string]*scope{},
 		slots:  map[kernel.Slot]*scope{},

@@ -20,6 +20,8 @@ const (
 	// askGrace is how long the kernel may know of a request and we not, or the reverse:
 	// its record is on the way.
 	askGrace = 5 * time.Second
+	// returnGrace is how long a daemon reads what was reported while there was none.
+	returnGrace = 500 * time.Millisecond
 )
 
 // keepAsksLoop looks after requests as long as the daemon lives.
@@ -107,7 +109,7 @@ func (e *Engine) keepAsks() {
 // keepAsk looks after one request of the kernel's, and tells whether it is still open.
 func (e *Engine) keepAsk(s *scope, r kernel.Request, answered bool) bool {
 	now := e.config.now()
-	late := now.Sub(r.Since) > askGrace
+	late := now.Sub(r.Since) > askGrace && now.Sub(e.since) > returnGrace
 	known := s != nil && s.knows(r)
 	if r.Process == 0 {
 		if known || !late {

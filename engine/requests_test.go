@@ -367,6 +367,52 @@ func TestAnsweredBeforeTheDaemonDied(t *testing.T) {
 	}
 }
 
+// When the daemon is back, who was answered or has waited too long meanwhile goes on at
+// once; who still waits is an open request as before, with what is left of its time; and
+// who asked meanwhile is one as soon as that is read, and not woken until then.
+func TestHeldWhileTheDaemonWasAway(t *testing.T) {
+	b := newAskBench(t)
+	for pid := 200; pid < 204; pid++ {
+		b.heldProcess(pid, "T")
+	}
+	for pid := 200; pid < 203; pid++ {
+		b.ask(kernel.Held, kernel.AskKey{uint64(pid)}, pid)
+	}
+	before := b.requests(3)
+	waits := before[slices.IndexFunc(before, func(r *api.Request) bool { return r.Pid == 202 })]
+	b.stop()
+	if err := b.kernel.SetAnswer(b.slot, kernel.AskKey{200}, kernel.Answer{Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	b.kernel.set(func() {
+		b.kernel.requests[1].Until = b.now().Add(10 * time.Second)
+		b.kernel.requests = append(b.kernel.requests, kernel.Request{Slot: b.slot, Key: kernel.AskKey{203}, Process: 203, PID: 203,
+			Started: 20300 * time.Millisecond, Since: b.now(), Until: b.now().Add(time.Minute)})
+	})
+	b.advance(30 * time.Second)
+	b.restart()
+	woken := func() []int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.Compact(slices.Sorted(slices.Values(b.woken)))
+	}
+	for end := time.Now().Add(deadline); len(woken()) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("woken are %v", woken())
+		}
+	}
+	b.kernel.set(func() { b.kernel.requests = b.kernel.requests[:len(b.kernel.requests)-1] })
+	b.ask(kernel.Held, kernel.AskKey{203}, 203) // its record
+	after := b.requests(4)
+	now := after[slices.IndexFunc(after, func(r *api.Request) bool { return r.Pid == 202 })]
+	if now.Id != waits.Id || now.State != "open" || !now.Held || now.UntilUnixMs != waits.UntilUnixMs || now.UntilUnixMs-b.now().UnixMilli() != 30_000 {
+		t.Errorf("before %v, now %v", waits, now)
+	}
+	if w := woken(); !slices.Equal(w, []int{200, 201}) {
+		t.Errorf("woken are %v", w)
+	}
+}
+
 // A table that changes often is saved now and then, and in the end.
 func TestRequestsAreSaved(t *testing.T) {
 	dir := t.TempDir()

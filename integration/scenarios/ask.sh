@@ -156,7 +156,7 @@ check_match "which the record tells" 'withdrawn' "$(actplane events ask)"
 # waits on.
 docker exec ask cat /share/ask/restart > "$work/restart" 2>&1 &
 running=$!
-read -r id pid < <(request id pid)
+read -r id pid until < <(request id pid until)
 docker exec ask cat /share/late > "$work/late" 2>&1 &
 running_late=$!
 late_pid() { actplane requests --format json | python3 -c 'import json, sys
@@ -175,7 +175,7 @@ echo "# $(($(date +%s%3N) - back)) ms after the daemon was back"
 wait "$running_late"
 check_match "and refused" 'not permitted' "$(cat "$work/late")"
 check "who waits on is stopped" T "$(state "$pid")"
-check "the next daemon knows the request" "$id" "$(request id)"
+check "the next daemon knows the request, with the time that is left" "$id $until" "$(request id until)"
 actplane approve "$id" > /dev/null
 wait "$running"
 check "and lets it go on" "" "$(cat "$work/restart")"
