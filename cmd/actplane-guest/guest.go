@@ -45,7 +45,8 @@ const usage = `usage: actplane-guest COMMAND
                                         on standard input and output
   hook --agent NAME                     answer a coding agent's hook on standard input
   setup --agent NAME[,NAME...]|auto     make coding agents call this program as their hook
-        [--print|--remove]              show the files instead, or take the hooks out again
+        [--mcp]                         and as a server of the Model Context Protocol
+        [--print|--remove]              show the files instead, or take all of it out again
         [--root FOLDER]                 of an image that lies there
 
 Exit codes: 0 ok, 1 not enforcing, not allowed, or rules with errors, 2 usage, 3 no answer, or files that

@@ -26,6 +26,7 @@ type setupOptions struct {
 	agents        string
 	root          string
 	print, remove bool
+	mcp           bool
 }
 
 // setup writes the files by which agents call this program.
@@ -36,6 +37,7 @@ func (g guest) setup(args []string) int {
 	flags.StringVar(&options.root, "root", "/", "")
 	flags.BoolVar(&options.print, "print", false, "")
 	flags.BoolVar(&options.remove, "remove", false, "")
+	flags.BoolVar(&options.mcp, "mcp", false, "")
 	if code, ok := g.parse(flags, args); !ok {
 		return code
 	}
@@ -55,6 +57,12 @@ func (g guest) setup(args []string) int {
 		return exitEnvironment
 	}
 	for _, agent := range agents {
+		if options.mcp || options.remove { // whichever of the two is there
+			with, there := agent.WithMCP()
+			if agent = with; !there && !options.remove {
+				fmt.Fprintf(g.err, "actplane-guest setup: %s has no place for MCP servers of all users that is known; its hook alone is set up\n", agent.Name)
+			}
+		}
 		if err := g.setupAgent(agent, options); err != nil {
 			fmt.Fprintf(g.err, "actplane-guest setup: %s: %s\n", agent.Name, feedback.Printable(err.Error()))
 			return exitEnvironment

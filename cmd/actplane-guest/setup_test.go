@@ -88,6 +88,27 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// With --mcp the server is registered as well, and --remove takes both out.
+func TestSetupMCP(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, "/etc/codex/config.toml", "model = \"m\"\n")
+	code, out, errOut := setup(t, root, "--agent", "claude,codex,copilot", "--mcp")
+	set := tree(t, root)
+	if code != 0 || strings.Count(out, "wrote") != 5 || !strings.Contains(errOut, "copilot has no place for MCP servers") ||
+		!strings.Contains(set["/etc/claude-code/managed-mcp.json"], "mcpServers") || !strings.Contains(set["/etc/codex/config.toml"], "[mcp_servers.actplane]") {
+		t.Errorf("%d %s%s%v", code, out, errOut, set)
+	}
+	if code, out, _ := setup(t, root, "--agent", "claude,codex", "--mcp"); code != 0 || strings.Count(out, "unchanged") != 4 {
+		t.Errorf("again: %d %s", code, out)
+	}
+	if code, _, errOut := setup(t, root, "--agent", "claude,codex,copilot", "--remove"); code != 0 || errOut != "" {
+		t.Errorf("remove: %d %s", code, errOut)
+	}
+	if left := tree(t, root); len(left) != 1 || left["/etc/codex/config.toml"] != "model = 'm'\n" {
+		t.Errorf("left %v", left)
+	}
+}
+
 // What is set up is a hook that answers: silently, as long as nothing has happened.
 func TestSetupNamesKnownAgents(t *testing.T) {
 	path := socketPath(t)

@@ -24,6 +24,9 @@ type Agent struct {
 	// prompts and projects cannot change; empty if it has no such place.
 	Folder string
 	Files  []File
+	// server is the file by which it starts the server of package feedback/mcp, which
+	// may be one of Files; nil: none. See WithMCP.
+	server *File
 }
 
 // File is one file of an agent's.

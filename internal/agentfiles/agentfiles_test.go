@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,4 +202,92 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: got %q, %v", test.list, got, err)
 		}
 	}
+}
+
+// With the server each agent's files are these, whatever is there already, and both go
+// again.
+func TestMCPGoldens(t *testing.T) {
+	places := 0
+	for _, agent := range Agents() {
+		with, there := agent.WithMCP()
+		if !there {
+			if len(with.Files) != len(agent.Files) {
+				t.Errorf("%s: other files without a server", agent.Name)
+			}
+			continue
+		}
+		places++
+		for _, file := range with.Files {
+			if file.Path != agent.server.Path {
+				continue
+			}
+			name := agent.Name + "-mcp-" + filepath.Base(file.Path)
+			t.Run(name, func(t *testing.T) {
+				got := mustSet(t, file, nil)
+				golden := filepath.Join("testdata", name)
+				if *update {
+					if err := os.WriteFile(golden, got, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil || string(got) != string(want) {
+					t.Errorf("got  %s\nwant %s (%v)", got, want, err)
+				}
+				if again := mustSet(t, file, got); string(again) != string(got) {
+					t.Errorf("set twice is %s", again)
+				}
+				if left, err := file.Unset(got); err != nil || left != nil {
+					t.Errorf("unset leaves %q, %v", left, err)
+				}
+			})
+		}
+	}
+	if places != 5 {
+		t.Errorf("%d agents have a place for it", places)
+	}
+}
+
+// Other servers stay, and one of somebody else's under our name is not written over.
+func TestMCPKeepsTheRest(t *testing.T) {
+	for _, test := range []struct{ agent, base, old, taken string }{
+		{"claude", "managed-mcp.json", `{"mcpServers": {"db": {"command": "db"}}, "big": 12345678901234567890}`, `{"mcpServers": {"actplane": {"command": "theirs"}}}`},
+		{"gemini", "settings.json", `{"mcpServers": {"db": {"command": "db"}}, "hooksConfig": {"disabled": ["x"]}}`, `{"mcpServers": {"actplane": {"command": "theirs"}}}`},
+		{"opencode", "opencode.json", `{"mcp": {"db": {"type": "remote"}}, "plugin": ["theirs"]}`, `{"mcp": {"actplane": {"command": ["theirs"]}}}`},
+		{"codex", "config.toml", "model = \"m\"\n[mcp_servers.db]\ncommand = \"db\"\n", "[mcp_servers.actplane]\ncommand = \"theirs\"\n"},
+	} {
+		t.Run(test.agent, func(t *testing.T) {
+			i := slices.IndexFunc(Agents(), func(a Agent) bool { return a.Name == test.agent })
+			with, _ := Agents()[i].WithMCP()
+			file := with.Files[slices.IndexFunc(with.Files, func(f File) bool { return f.Path == test.base })]
+			set := mustSet(t, file, []byte(test.old))
+			if !strings.Contains(string(set), Guest) || !strings.Contains(string(set), "db") || string(mustSet(t, file, set)) != string(set) {
+				t.Errorf("set is %s", set)
+			}
+			left, err := file.Unset(set)
+			if same := strings.Contains(string(left), Guest); err != nil || same || !strings.Contains(string(left), "db") {
+				t.Errorf("unset leaves %s, %v", left, err)
+			}
+			if test.agent != "codex" && !reflect.DeepEqual(decode(t, left), decode(t, []byte(test.old))) {
+				t.Errorf("unset leaves %s", left)
+			}
+			if _, err := file.Set([]byte(test.taken)); err == nil || !strings.Contains(err.Error(), "another server") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := fileWith(t, "codex").Set([]byte("mcp_servers = 1\n")); err == nil {
+		t.Error("mcp_servers is no table, and taken")
+	}
+}
+
+func fileWith(t *testing.T, agent string) File {
+	t.Helper()
+	for _, a := range Agents() {
+		if a.Name == agent {
+			return *a.server
+		}
+	}
+	t.Fatalf("no agent %s", agent)
+	return File{}
 }

@@ -28,10 +28,12 @@ func Agents() []Agent {
 			Name: "claude", Programs: []string{"claude"}, Folder: "/etc/claude-code",
 			Files: []File{grouped("managed-settings.json", "claude", timeout,
 				[]string{"PostToolUse", "PostToolUseFailure", "PostToolBatch", "UserPromptSubmit", "Stop"}, enabledClaude)},
+			server: serverOf("managed-mcp.json", "mcpServers", stdio()),
 		},
 		{
 			Name: "codex", Programs: []string{"codex"}, Folder: "/etc/codex",
-			Files: []File{requirements("requirements.toml", []string{"PostToolUse", "UserPromptSubmit", "Stop"})},
+			Files:  []File{requirements("requirements.toml", []string{"PostToolUse", "UserPromptSubmit", "Stop"})},
+			server: codexServer("config.toml"),
 		},
 		{
 			Name: "copilot", Programs: []string{"copilot"}, Folder: "/etc/github-copilot",
@@ -42,11 +44,13 @@ func Agents() []Agent {
 			Name: "gemini", Programs: []string{"gemini"}, Folder: "/etc/gemini-cli",
 			Files: []File{grouped("settings.json", "gemini", timeout*1000,
 				[]string{"AfterTool", "BeforeAgent", "AfterAgent"}, enabledGemini)},
+			server: serverOf("settings.json", "mcpServers", stdio()),
 		},
 		{
 			Name: "qwen", Programs: []string{"qwen"}, Folder: "/etc/qwen-code",
 			Files: []File{grouped("settings.json", "qwen", timeout*1000,
 				[]string{"PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop"}, enabledQwen)},
+			server: serverOf("settings.json", "mcpServers", stdio()),
 		},
 		{
 			Name: "cursor", Programs: []string{"cursor-agent", "cursor"}, Folder: "/etc/cursor",
@@ -59,6 +63,7 @@ func Agents() []Agent {
 				plugins("opencode.json", "file:///etc/opencode/actplane.js"),
 				whole("actplane.js", script("opencode", openCodeSource), false),
 			},
+			server: serverOf("opencode.json", "mcp", map[string]any{"type": "local", "command": []string{Guest, "mcp"}, "enabled": true}),
 		},
 		{
 			Name: "cline", Programs: []string{"cline"},

@@ -13,9 +13,15 @@ import (
 
 type table = map[string]any
 
-// requirements is Codex's file. Comments in one that is there get lost when it has to
-// be changed; keys and values do not.
+// requirements is the file of Codex's that nobody overrules.
 func requirements(path string, events []string) File {
+	return tomlFile(path, func(root table) error { return setCodex(root, events) }, unsetCodex)
+}
+
+// tomlFile is a file into which set puts something, and from which unset takes it.
+// Comments in one that is there get lost when it has to be changed; keys and values do
+// not.
+func tomlFile(path string, set, unset func(table) error) File {
 	change := func(old []byte, edit func(root table) error) ([]byte, error) {
 		root, before := table{}, table{}
 		for _, into := range []*table{&root, &before} {
@@ -40,11 +46,9 @@ func requirements(path string, events []string) File {
 		return out.Bytes(), nil
 	}
 	return File{
-		Path: path,
-		set: func(old []byte) ([]byte, error) {
-			return change(old, func(root table) error { return setCodex(root, events) })
-		},
-		unset: func(old []byte) ([]byte, error) { return change(old, unsetCodex) },
+		Path:  path,
+		set:   func(old []byte) ([]byte, error) { return change(old, set) },
+		unset: func(old []byte) ([]byte, error) { return change(old, unset) },
 	}
 }
 

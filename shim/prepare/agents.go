@@ -40,7 +40,7 @@ type agentFolder struct {
 // agentFolders makes up the folders of the agents that are asked for. They hold for
 // all users of the container; of agents without such a folder nothing can be made up
 // from outside. Of an agent that was found, and not named, trouble is but a warning.
-func (c containerFiles) agentFolders(list string) (folders []agentFolder, warnings []string, err error) {
+func (c containerFiles) agentFolders(list string, mcp bool) (folders []agentFolder, warnings []string, err error) {
 	if list == "" {
 		return nil, nil, nil
 	}
@@ -51,6 +51,12 @@ func (c containerFiles) agentFolders(list string) (folders []agentFolder, warnin
 	for _, agent := range agents {
 		if agent.Folder == "" && !named(list, agent.Name) {
 			continue // the image may have done it
+		}
+		if mcp {
+			with, there := agent.WithMCP()
+			if agent = with; !there && named(list, agent.Name) {
+				warnings = append(warnings, fmt.Sprintf("agent %s gets its hook and no MCP server: no place for that is known", agent.Name))
+			}
 		}
 		folder, err := c.agentFolder(agent)
 		switch {
@@ -70,7 +76,7 @@ func (c containerFiles) agentFolders(list string) (folders []agentFolder, warnin
 func (c containerFiles) agentHooks(settings *settings) (folders []agentFolder, warnings []string, err error) {
 	list := strings.Join(settings.agents, ",")
 	if settings.feedback != feedbackNone || list == "" {
-		return c.agentFolders(list)
+		return c.agentFolders(list, settings.mcp)
 	}
 	if _, err := agentfiles.Find(list, func(string) bool { return false }); err != nil {
 		return nil, nil, err

@@ -114,6 +114,50 @@ func TestAgentsOfTheHost(t *testing.T) {
 	}
 }
 
+// The MCP server comes with the hooks where somebody who may asks for it; an agent without
+// a place for it is told of.
+func TestAgentsMCP(t *testing.T) {
+	for _, c := range []struct {
+		config, annotation, env string
+		want                    bool
+		says                    string
+	}{
+		{"", "true", "", true, ""},
+		{"mcp: true", "", "", true, ""},
+		{"", "", "ACTPLANE_MCP=true", true, ""},
+		{"mcp: true", "false", "", false, ""},
+		{"", "", "", false, ""},
+		{"", "yes", "", false, `"yes" is neither`},
+		{"mcp: true", "", "ACTPLANE_MCP=false", false, "only by an annotation"},
+		{"mcp: 7", "", "", false, "host configuration"},
+	} {
+		w := agentWorld(t, "gemini,copilot", "", map[string]string{"etc/config.yaml": c.config + "\n"})
+		config := string(w.config(t))
+		if c.annotation != "" {
+			config = strings.Replace(config, `"annotations":{`, `"annotations":{"dev.actplane.mcp":"`+c.annotation+`",`, 1)
+		}
+		if c.env != "" {
+			config = strings.Replace(config, `"process":{`, `"process":{"env":["`+c.env+`"],`, 1)
+		}
+		w.write(t, "bundle/config.json", config)
+		err := w.prepare(t)
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(w.mounted(t)["/etc/gemini-cli"].Source, "settings.json"))
+		warned := strings.Contains(strings.Join(w.engine.Prepared()[0].Warnings, "\n"), "agent copilot gets its hook and no MCP server")
+		if has := strings.Contains(string(text), "mcpServers"); err != nil || has != c.want || warned != c.want || !strings.Contains(string(text), "hook --agent gemini") {
+			t.Errorf("%+v: %s, warned %v, %v", c, text, warned, err)
+		}
+	}
+}
+
 func TestAgentsRefused(t *testing.T) {
 	many := map[string]string{}
 	for i := range maxAgentFiles + 1 {

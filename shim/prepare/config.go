@@ -41,6 +41,8 @@ type Config struct {
 	Feedback string `yaml:"feedback"`
 	// Agents is as the annotation, for every container.
 	Agents string `yaml:"agents"`
+	// MCP: those agents are also made to start the server of the Model Context Protocol.
+	MCP bool `yaml:"mcp"`
 	// Degraded is "allow" where the engine may use a tier that misses operations
 	// under load; see docs/threat-model.md. Otherwise it is "refuse".
 	Degraded string `yaml:"degraded"`

@@ -29,6 +29,7 @@ const (
 	keyMode       = "mode"
 	keyFeedback   = "feedback"
 	keyAgents     = "agents"
+	keyMCP        = "mcp"
 	keyLimits     = "limits."
 )
 
@@ -62,11 +63,12 @@ type settings struct {
 	workspace string
 	feedback  string           // "" leaves it to the policy
 	agents    []string         // lists of agents that get their hooks, of all origins
+	mcp       bool             // they get the MCP server as well
 	layers    []originSettings // outermost first
 }
 
 func readSettings(spec *spec, docker *dockerFile, config *Config) (*settings, error) {
-	all := &settings{workspace: config.Workspace, feedback: config.Feedback}
+	all := &settings{workspace: config.Workspace, feedback: config.Feedback, mcp: config.MCP}
 	if config.Agents != "" {
 		all.agents = append(all.agents, config.Agents)
 	}
@@ -174,7 +176,7 @@ func fullName(prefix, key string) string {
 
 // keys returns all keys.
 func keys() []string {
-	known := []string{keyPolicy, keyPolicyFile, keyWorkspace, keyMode, keyFeedback, keyAgents}
+	known := []string{keyPolicy, keyPolicyFile, keyWorkspace, keyMode, keyFeedback, keyAgents, keyMCP}
 	for _, limit := range limitKeys() {
 		known = append(known, keyLimits+limit.name)
 	}
@@ -212,6 +214,14 @@ func (s *settings) set(layer *originSettings, key, value string) error {
 	case keyAgents:
 		// An image may ask for it as well: it brings texts, and takes nothing away.
 		s.agents = append(s.agents, value)
+	case keyMCP:
+		if value != "true" && value != "false" {
+			return fmt.Errorf("%q is neither \"true\" nor \"false\"", value)
+		}
+		if !trusted && value == "false" {
+			return refuse
+		}
+		s.mcp = value == "true"
 	default:
 		return setLimit(&layer.limits, strings.TrimPrefix(key, keyLimits), value)
 	}
