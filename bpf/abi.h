@@ -136,6 +136,9 @@ enum channel {
 	CHANNEL_OUTBOX,		     /* what was sent from one that is listened on */
 	CHANNEL_TERMINAL,	     /* what programs wrote on a terminal, by its inode */
 	CHANNEL_QUEUE,		     /* a queue of messages, by its address in memory */
+	CHANNEL_OPTIONS,	     /* the options of a socket, by its address in memory */
+	CHANNEL_LINKS, /* the targets of symbolic links in a directory, by its inode */
+	CHANNEL_RING,  /* the memory of an io_uring, by its address */
 };
 
 /* What a record is about. */
@@ -188,6 +191,7 @@ enum reason {
 	REASON_LESS_CONFINED,  /* a process for which rules were added reaches into one for which
 				* they do not hold */
 	REASON_POLICY_CHANGED, /* twice, in the middle of an exec */
+	REASON_UNSEEN,	       /* a command that changes files in a way that no hook shows */
 };
 
 /* What became of an ask. */
@@ -539,11 +543,13 @@ struct sharer {
 	__u32 writes_count, reads_count;
 	__u32 fixed_groups; /* bit set: those that an exec does not end */
 	__u32 wait_slots;   /* bit set: those in use */
-	__u32 pad;
+	__u32 passes;	    /* bit set: those with something in outs */
 	__u64 groups[MAX_SHARED_GROUPS];
 	struct file_id writes[MAX_SHARED_WRITES];
 	__u64 reads[MAX_SHARED_READS];
 	struct shared_wait waits[MAX_SHARED_WAITS];
+	/* The pipes into which the threads that wait pass on what comes, without looking. */
+	struct file_id outs[MAX_SHARED_WAITS];
 };
 
 /* Decisions whose records were lost, by what decided. */

@@ -120,6 +120,7 @@ TWIN(socket_create, (int family, int type, int protocol, int kern), (family, typ
 static __always_inline void socket_goes(struct sock *sk)
 {
 	drop_id(socket_id(sk));
+	drop_id(option_id(sk));
 }
 
 SEC("lsm/sk_free_security")
@@ -169,7 +170,8 @@ static __always_inline void splices(struct file *in, struct file *out)
 		return;
 	bring(&act, spliced_labels(&act, in)); /* which come only when it is read */
 	use_end(&act, in, MAY_READ);
-	use_end(&act, out, MAY_WRITE);
+	fill(&act, number_of(out),
+	     inode_type(BPF_CORE_READ(in, f_inode)) == S_IFREG ? FILLS : PASSES);
 }
 
 SEC("fentry/do_splice")
@@ -192,9 +194,12 @@ static __always_inline void vmsplices(u64 fd)
 	struct file *file = open_file(fd);
 	struct act act = {};
 
-	if (file && begin_splice(&act))
-		use_end(&act, file,
-			BPF_CORE_READ(file, f_mode) & FMODE_WRITE ? MAY_WRITE : MAY_READ);
+	if (!file || !begin_splice(&act))
+		return;
+	if (BPF_CORE_READ(file, f_mode) & FMODE_WRITE)
+		fill(&act, number_of(file), LENDS);
+	else
+		use_end(&act, file, MAY_READ);
 }
 
 SEC("fentry/__x64_sys_vmsplice")

@@ -10,6 +10,7 @@
 
 #include "event.bpf.h"
 #include "share.bpf.h"
+#include "sharer.bpf.h"
 
 #define AF_UNSPEC 0
 #define AF_UNIX 1
@@ -48,6 +49,14 @@ static __always_inline bool is_inet(u16 family)
 static __always_inline struct file_id socket_id(struct sock *sk)
 {
 	struct file_id id = { .ino = number_of(sk), .dev = CHANNEL_SOCKET };
+
+	return id;
+}
+
+/* option_id names what the options of a socket hold. */
+static __always_inline struct file_id option_id(struct sock *sk)
+{
+	struct file_id id = { .ino = number_of(sk), .dev = CHANNEL_OPTIONS };
 
 	return id;
 }
@@ -461,26 +470,70 @@ static __always_inline void use_end(struct act *act, struct file *file, u32 mask
 	through_channel(act, id.ino, id_where(&id), mask);
 }
 
+/* How what a process puts into a pipe comes there. */
+enum filling {
+	FILLS,	/* at once */
+	PASSES, /* as it comes from where the thread waits for it */
+	LENDS,	/* without a copy: the process can still change it */
+};
+
+/*
+ * fill notes what a process puts into a pipe without writing to it. When the process gains
+ * labels while it waits for that, or can change it, the pipe has them at once. Nothing can
+ * be refused here: where there is no room to note it, the scope is saturated.
+ */
+__noinline int fill(struct act *act, u64 opened, u32 filling)
+{
+	struct file *file = (void *)opened;
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct sharer *sharer;
+	struct file_id id;
+
+	if (!act || inode_type(inode) != S_IFIFO)
+		return 0;
+	id = file_id(inode);
+	if (filling != FILLS) {
+		sharer = own_sharer(act);
+		if (!sharer) {
+			saturate_scope(act);
+			return 0;
+		}
+		if (filling == LENDS || !pass_on(sharer, &id))
+			map_write(sharer, &id);
+		full_barrier(&sharer->passes);
+		bring(act, *(volatile u64 *)&sharer->labels); /* which came before it was noted */
+	}
+	if (carried(act))
+		mark(act, &id, carried(act), 0);
+	return 0;
+}
+
 #define X86_SENDFILE 40
+#define X86_SPLICE 275
 #define X86_COMPAT_SENDFILE 187
 #define X86_COMPAT_SENDFILE64 239
+#define X86_COMPAT_SPLICE 313
 
-/* fill_pipe notes what sendfile puts into a pipe, at whose end nobody is asked. */
-static __always_inline int fill_pipe(struct act *act)
+/* fill_pipe notes what sendfile and splice put into a pipe, at whose end nobody is asked. */
+static __always_inline int fill_pipe(struct act *act, u32 filling)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 number = BPF_CORE_READ(regs, orig_ax), fd;
+	bool compat = is_compat(task);
 	struct file *file;
 
-	if (number == X86_SENDFILE)
+	if (number == (compat ? X86_COMPAT_SPLICE : X86_SPLICE))
+		fd = BPF_CORE_READ(regs, dx);
+	else if (!compat && number == X86_SENDFILE)
 		fd = BPF_CORE_READ(regs, di);
-	else if (number == X86_COMPAT_SENDFILE || number == X86_COMPAT_SENDFILE64)
+	else if (compat && (number == X86_COMPAT_SENDFILE || number == X86_COMPAT_SENDFILE64))
 		fd = BPF_CORE_READ(regs, bx);
 	else
 		return 0;
 	file = open_file(fd);
 	if (file && act)
-		use_end(act, file, MAY_WRITE);
+		fill(act, number_of(file), filling);
 	return 0;
 }
 

@@ -337,7 +337,7 @@ type CheckerSharer struct {
 	ReadsCount  uint32
 	FixedGroups uint32
 	WaitSlots   uint32
-	Pad         uint32
+	Passes      uint32
 	Groups      [8]uint64
 	Writes      [16]CheckerFileId
 	Reads       [64]uint64
@@ -346,6 +346,7 @@ type CheckerSharer struct {
 		Channel uint64
 		Other   uint64
 	}
+	Outs [16]CheckerFileId
 }
 
 type CheckerThread struct {

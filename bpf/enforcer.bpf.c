@@ -34,4 +34,5 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #include "names.bpf.c"
 #include "task.bpf.c"
 #include "memory.bpf.c"
+#include "store.bpf.c"
 #include "lock.bpf.c"

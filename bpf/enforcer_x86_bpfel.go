@@ -467,7 +467,7 @@ type EnforcerSharer struct {
 	ReadsCount  uint32
 	FixedGroups uint32
 	WaitSlots   uint32
-	Pad         uint32
+	Passes      uint32
 	Groups      [8]uint64
 	Writes      [16]EnforcerFileId
 	Reads       [64]uint64
@@ -476,6 +476,7 @@ type EnforcerSharer struct {
 		Channel uint64
 		Other   uint64
 	}
+	Outs [16]EnforcerFileId
 }
 
 type EnforcerState struct {
@@ -630,167 +631,181 @@ type EnforcerThread struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	EnforcerMapAnswers                = "answers"
-	EnforcerMapCandidates             = "candidates"
-	EnforcerMapClauses                = "clauses"
-	EnforcerMapConfinedById           = "confined_by_id"
-	EnforcerMapDfaLarge               = "dfa_large"
-	EnforcerMapDfaSmall               = "dfa_small"
-	EnforcerMapFiles                  = "files"
-	EnforcerMapFilesByScope           = "files_by_scope"
-	EnforcerMapGateRefs               = "gate_refs"
-	EnforcerMapGrantedUses            = "granted_uses"
-	EnforcerMapHosts                  = "hosts"
-	EnforcerMapImages                 = "images"
-	EnforcerMapKnownPaths             = "known_paths"
-	EnforcerMapLostRecords            = "lost_records"
-	EnforcerMapMoveClasses            = "move_classes"
-	EnforcerMapMoves                  = "moves"
-	EnforcerMapNewSharers             = "new_sharers"
-	EnforcerMapOutputs                = "outputs"
-	EnforcerMapOwnOutputs             = "own_outputs"
-	EnforcerMapOwnScratches           = "own_scratches"
-	EnforcerMapOwnersByFile           = "owners_by_file"
-	EnforcerMapProcesses              = "processes"
-	EnforcerMapRecords                = "records"
-	EnforcerMapRequests               = "requests"
-	EnforcerMapRequestsCount          = "requests_count"
-	EnforcerMapRows                   = "rows"
-	EnforcerMapScopes                 = "scopes"
-	EnforcerMapScopesByCgroup         = "scopes_by_cgroup"
-	EnforcerMapScratches              = "scratches"
-	EnforcerMapSharers                = "sharers"
-	EnforcerMapStates                 = "states"
-	EnforcerMapThreads                = "threads"
-	EnforcerMapTokens                 = "tokens"
-	EnforcerProgChangeAnswer          = "change_answer"
-	EnforcerProgChangeImage           = "change_image"
-	EnforcerProgCloseRequest          = "close_request"
-	EnforcerProgConfineProcess        = "confine_process"
-	EnforcerProgEndUses               = "end_uses"
-	EnforcerProgFnIa32SysVmsplice     = "fn___ia32_sys_vmsplice"
-	EnforcerProgFnX64SysVmsplice      = "fn___x64_sys_vmsplice"
-	EnforcerProgFnDoSplice            = "fn_do_splice"
-	EnforcerProgFnDoTee               = "fn_do_tee"
-	EnforcerProgForgetImage           = "forget_image"
-	EnforcerProgForgetPaths           = "forget_paths"
-	EnforcerProgForgetScope           = "forget_scope"
-	EnforcerProgLockScope             = "lock_scope"
-	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
-	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
-	EnforcerProgLsmBprmCredsForExec   = "lsm_bprm_creds_for_exec"
-	EnforcerProgLsmCapable            = "lsm_capable"
-	EnforcerProgLsmD_instantiate      = "lsm_d_instantiate"
-	EnforcerProgLsmFileFcntl          = "lsm_file_fcntl"
-	EnforcerProgLsmFileIoctl          = "lsm_file_ioctl"
-	EnforcerProgLsmFileIoctlCompat    = "lsm_file_ioctl_compat"
-	EnforcerProgLsmFileLock           = "lsm_file_lock"
-	EnforcerProgLsmFileOpen           = "lsm_file_open"
-	EnforcerProgLsmFilePermission     = "lsm_file_permission"
-	EnforcerProgLsmFileTruncate       = "lsm_file_truncate"
-	EnforcerProgLsmInodeCopyUp        = "lsm_inode_copy_up"
-	EnforcerProgLsmInodeFreeSecurity  = "lsm_inode_free_security"
-	EnforcerProgLsmInodeRemoveAcl     = "lsm_inode_remove_acl"
-	EnforcerProgLsmInodeRemovexattr   = "lsm_inode_removexattr"
-	EnforcerProgLsmInodeSetAcl        = "lsm_inode_set_acl"
-	EnforcerProgLsmInodeSetattr       = "lsm_inode_setattr"
-	EnforcerProgLsmInodeSetattr2      = "lsm_inode_setattr_2"
-	EnforcerProgLsmInodeSetxattr      = "lsm_inode_setxattr"
-	EnforcerProgLsmIpcPermission      = "lsm_ipc_permission"
-	EnforcerProgLsmMmapFile           = "lsm_mmap_file"
-	EnforcerProgLsmPathChmod          = "lsm_path_chmod"
-	EnforcerProgLsmPathChown          = "lsm_path_chown"
-	EnforcerProgLsmPathLink           = "lsm_path_link"
-	EnforcerProgLsmPathMkdir          = "lsm_path_mkdir"
-	EnforcerProgLsmPathMknod          = "lsm_path_mknod"
-	EnforcerProgLsmPathRename         = "lsm_path_rename"
-	EnforcerProgLsmPathRmdir          = "lsm_path_rmdir"
-	EnforcerProgLsmPathSymlink        = "lsm_path_symlink"
-	EnforcerProgLsmPathTruncate       = "lsm_path_truncate"
-	EnforcerProgLsmPathUnlink         = "lsm_path_unlink"
-	EnforcerProgLsmPtraceAccessCheck  = "lsm_ptrace_access_check"
-	EnforcerProgLsmPtraceTraceme      = "lsm_ptrace_traceme"
-	EnforcerProgLsmSkFreeSecurity     = "lsm_sk_free_security"
-	EnforcerProgLsmSocketAccept       = "lsm_socket_accept"
-	EnforcerProgLsmSocketBind         = "lsm_socket_bind"
-	EnforcerProgLsmSocketConnect      = "lsm_socket_connect"
-	EnforcerProgLsmSocketCreate       = "lsm_socket_create"
-	EnforcerProgLsmSocketListen       = "lsm_socket_listen"
-	EnforcerProgLsmSocketRecvmsg      = "lsm_socket_recvmsg"
-	EnforcerProgLsmSocketSendmsg      = "lsm_socket_sendmsg"
-	EnforcerProgLsmSocketShutdown     = "lsm_socket_shutdown"
-	EnforcerProgLsmTaskAlloc          = "lsm_task_alloc"
-	EnforcerProgLsmTaskFree           = "lsm_task_free"
-	EnforcerProgLsmTaskKill           = "lsm_task_kill"
-	EnforcerProgLsmUnixMaySend        = "lsm_unix_may_send"
-	EnforcerProgLsmUnixStreamConnect  = "lsm_unix_stream_connect"
-	EnforcerProgMarkCgroup            = "mark_cgroup"
-	EnforcerProgModBprmCheckSecurity  = "mod_bprm_check_security"
-	EnforcerProgModCapable            = "mod_capable"
-	EnforcerProgModD_instantiate      = "mod_d_instantiate"
-	EnforcerProgModFileFcntl          = "mod_file_fcntl"
-	EnforcerProgModFileIoctl          = "mod_file_ioctl"
-	EnforcerProgModFileIoctlCompat    = "mod_file_ioctl_compat"
-	EnforcerProgModFileLock           = "mod_file_lock"
-	EnforcerProgModFileOpen           = "mod_file_open"
-	EnforcerProgModFilePermission     = "mod_file_permission"
-	EnforcerProgModFileTruncate       = "mod_file_truncate"
-	EnforcerProgModInodeCopyUp        = "mod_inode_copy_up"
-	EnforcerProgModInodeFreeSecurity  = "mod_inode_free_security"
-	EnforcerProgModInodeRemoveAcl     = "mod_inode_remove_acl"
-	EnforcerProgModInodeRemovexattr   = "mod_inode_removexattr"
-	EnforcerProgModInodeSetAcl        = "mod_inode_set_acl"
-	EnforcerProgModInodeSetattr       = "mod_inode_setattr"
-	EnforcerProgModInodeSetxattr      = "mod_inode_setxattr"
-	EnforcerProgModIpcPermission      = "mod_ipc_permission"
-	EnforcerProgModMmapFile           = "mod_mmap_file"
-	EnforcerProgModPathChmod          = "mod_path_chmod"
-	EnforcerProgModPathChown          = "mod_path_chown"
-	EnforcerProgModPathLink           = "mod_path_link"
-	EnforcerProgModPathMkdir          = "mod_path_mkdir"
-	EnforcerProgModPathMknod          = "mod_path_mknod"
-	EnforcerProgModPathRename         = "mod_path_rename"
-	EnforcerProgModPathRmdir          = "mod_path_rmdir"
-	EnforcerProgModPathSymlink        = "mod_path_symlink"
-	EnforcerProgModPathTruncate       = "mod_path_truncate"
-	EnforcerProgModPathUnlink         = "mod_path_unlink"
-	EnforcerProgModPtraceAccessCheck  = "mod_ptrace_access_check"
-	EnforcerProgModPtraceTraceme      = "mod_ptrace_traceme"
-	EnforcerProgModSkFreeSecurity     = "mod_sk_free_security"
-	EnforcerProgModSocketAccept       = "mod_socket_accept"
-	EnforcerProgModSocketBind         = "mod_socket_bind"
-	EnforcerProgModSocketConnect      = "mod_socket_connect"
-	EnforcerProgModSocketCreate       = "mod_socket_create"
-	EnforcerProgModSocketListen       = "mod_socket_listen"
-	EnforcerProgModSocketRecvmsg      = "mod_socket_recvmsg"
-	EnforcerProgModSocketSendmsg      = "mod_socket_sendmsg"
-	EnforcerProgModSocketShutdown     = "mod_socket_shutdown"
-	EnforcerProgModTaskAlloc          = "mod_task_alloc"
-	EnforcerProgModTaskFree           = "mod_task_free"
-	EnforcerProgModTaskKill           = "mod_task_kill"
-	EnforcerProgModUnixMaySend        = "mod_unix_may_send"
-	EnforcerProgModUnixStreamConnect  = "mod_unix_stream_connect"
-	EnforcerProgNoteHostRoot          = "note_host_root"
-	EnforcerProgTpCgroupAttachTask    = "tp_cgroup_attach_task"
-	EnforcerProgTpSchedProcessExec    = "tp_sched_process_exec"
-	EnforcerProgTpSchedProcessExit    = "tp_sched_process_exit"
-	EnforcerProgTpSchedProcessFork    = "tp_sched_process_fork"
-	EnforcerVarTypeOfAnswerChange     = "type_of_answer_change"
-	EnforcerVarTypeOfCandidates       = "type_of_candidates"
-	EnforcerVarTypeOfClauses          = "type_of_clauses"
-	EnforcerVarTypeOfConfinement      = "type_of_confinement"
-	EnforcerVarTypeOfDfaLarge         = "type_of_dfa_large"
-	EnforcerVarTypeOfDfaSmall         = "type_of_dfa_small"
-	EnforcerVarTypeOfGateRefs         = "type_of_gate_refs"
-	EnforcerVarTypeOfImageChange      = "type_of_image_change"
-	EnforcerVarTypeOfLimits           = "type_of_limits"
-	EnforcerVarTypeOfLockChange       = "type_of_lock_change"
-	EnforcerVarTypeOfMoveClasses      = "type_of_move_classes"
-	EnforcerVarTypeOfMoves            = "type_of_moves"
-	EnforcerVarTypeOfOrigin           = "type_of_origin"
-	EnforcerVarTypeOfRows             = "type_of_rows"
-	EnforcerVarTypeOfStates           = "type_of_states"
-	EnforcerVarTypeOfTokens           = "type_of_tokens"
+	EnforcerMapAnswers                 = "answers"
+	EnforcerMapCandidates              = "candidates"
+	EnforcerMapClauses                 = "clauses"
+	EnforcerMapConfinedById            = "confined_by_id"
+	EnforcerMapDfaLarge                = "dfa_large"
+	EnforcerMapDfaSmall                = "dfa_small"
+	EnforcerMapFiles                   = "files"
+	EnforcerMapFilesByScope            = "files_by_scope"
+	EnforcerMapGateRefs                = "gate_refs"
+	EnforcerMapGrantedUses             = "granted_uses"
+	EnforcerMapHosts                   = "hosts"
+	EnforcerMapImages                  = "images"
+	EnforcerMapKnownPaths              = "known_paths"
+	EnforcerMapLostRecords             = "lost_records"
+	EnforcerMapMoveClasses             = "move_classes"
+	EnforcerMapMoves                   = "moves"
+	EnforcerMapNewSharers              = "new_sharers"
+	EnforcerMapOutputs                 = "outputs"
+	EnforcerMapOwnOutputs              = "own_outputs"
+	EnforcerMapOwnScratches            = "own_scratches"
+	EnforcerMapOwnersByFile            = "owners_by_file"
+	EnforcerMapProcesses               = "processes"
+	EnforcerMapRecords                 = "records"
+	EnforcerMapRequests                = "requests"
+	EnforcerMapRequestsCount           = "requests_count"
+	EnforcerMapRows                    = "rows"
+	EnforcerMapScopes                  = "scopes"
+	EnforcerMapScopesByCgroup          = "scopes_by_cgroup"
+	EnforcerMapScratches               = "scratches"
+	EnforcerMapSharers                 = "sharers"
+	EnforcerMapStates                  = "states"
+	EnforcerMapThreads                 = "threads"
+	EnforcerMapTokens                  = "tokens"
+	EnforcerProgChangeAnswer           = "change_answer"
+	EnforcerProgChangeImage            = "change_image"
+	EnforcerProgCloseRequest           = "close_request"
+	EnforcerProgConfineProcess         = "confine_process"
+	EnforcerProgEndUses                = "end_uses"
+	EnforcerProgFnIa32CompatSysIoSetup = "fn___ia32_compat_sys_io_setup"
+	EnforcerProgFnIa32SysVmsplice      = "fn___ia32_sys_vmsplice"
+	EnforcerProgFnX64SysIoSetup        = "fn___x64_sys_io_setup"
+	EnforcerProgFnX64SysVmsplice       = "fn___x64_sys_vmsplice"
+	EnforcerProgFnDoSplice             = "fn_do_splice"
+	EnforcerProgFnDoTee                = "fn_do_tee"
+	EnforcerProgForgetImage            = "forget_image"
+	EnforcerProgForgetPaths            = "forget_paths"
+	EnforcerProgForgetScope            = "forget_scope"
+	EnforcerProgLockScope              = "lock_scope"
+	EnforcerProgLsmBprmCheckSecurity   = "lsm_bprm_check_security"
+	EnforcerProgLsmBprmCommittedCreds  = "lsm_bprm_committed_creds"
+	EnforcerProgLsmBprmCredsForExec    = "lsm_bprm_creds_for_exec"
+	EnforcerProgLsmCapable             = "lsm_capable"
+	EnforcerProgLsmD_instantiate       = "lsm_d_instantiate"
+	EnforcerProgLsmFileFcntl           = "lsm_file_fcntl"
+	EnforcerProgLsmFileIoctl           = "lsm_file_ioctl"
+	EnforcerProgLsmFileIoctlCompat     = "lsm_file_ioctl_compat"
+	EnforcerProgLsmFileLock            = "lsm_file_lock"
+	EnforcerProgLsmFileOpen            = "lsm_file_open"
+	EnforcerProgLsmFilePermission      = "lsm_file_permission"
+	EnforcerProgLsmFileTruncate        = "lsm_file_truncate"
+	EnforcerProgLsmInodeCopyUp         = "lsm_inode_copy_up"
+	EnforcerProgLsmInodeFreeSecurity   = "lsm_inode_free_security"
+	EnforcerProgLsmInodeGetAcl         = "lsm_inode_get_acl"
+	EnforcerProgLsmInodeGetxattr       = "lsm_inode_getxattr"
+	EnforcerProgLsmInodeListxattr      = "lsm_inode_listxattr"
+	EnforcerProgLsmInodeReadlink       = "lsm_inode_readlink"
+	EnforcerProgLsmInodeRemoveAcl      = "lsm_inode_remove_acl"
+	EnforcerProgLsmInodeRemovexattr    = "lsm_inode_removexattr"
+	EnforcerProgLsmInodeSetAcl         = "lsm_inode_set_acl"
+	EnforcerProgLsmInodeSetattr        = "lsm_inode_setattr"
+	EnforcerProgLsmInodeSetattr2       = "lsm_inode_setattr_2"
+	EnforcerProgLsmInodeSetxattr       = "lsm_inode_setxattr"
+	EnforcerProgLsmIpcPermission       = "lsm_ipc_permission"
+	EnforcerProgLsmMmapFile            = "lsm_mmap_file"
+	EnforcerProgLsmPathChmod           = "lsm_path_chmod"
+	EnforcerProgLsmPathChown           = "lsm_path_chown"
+	EnforcerProgLsmPathLink            = "lsm_path_link"
+	EnforcerProgLsmPathMkdir           = "lsm_path_mkdir"
+	EnforcerProgLsmPathMknod           = "lsm_path_mknod"
+	EnforcerProgLsmPathRename          = "lsm_path_rename"
+	EnforcerProgLsmPathRmdir           = "lsm_path_rmdir"
+	EnforcerProgLsmPathSymlink         = "lsm_path_symlink"
+	EnforcerProgLsmPathTruncate        = "lsm_path_truncate"
+	EnforcerProgLsmPathUnlink          = "lsm_path_unlink"
+	EnforcerProgLsmPtraceAccessCheck   = "lsm_ptrace_access_check"
+	EnforcerProgLsmPtraceTraceme       = "lsm_ptrace_traceme"
+	EnforcerProgLsmSkFreeSecurity      = "lsm_sk_free_security"
+	EnforcerProgLsmSocketAccept        = "lsm_socket_accept"
+	EnforcerProgLsmSocketBind          = "lsm_socket_bind"
+	EnforcerProgLsmSocketConnect       = "lsm_socket_connect"
+	EnforcerProgLsmSocketCreate        = "lsm_socket_create"
+	EnforcerProgLsmSocketGetsockopt    = "lsm_socket_getsockopt"
+	EnforcerProgLsmSocketListen        = "lsm_socket_listen"
+	EnforcerProgLsmSocketRecvmsg       = "lsm_socket_recvmsg"
+	EnforcerProgLsmSocketSendmsg       = "lsm_socket_sendmsg"
+	EnforcerProgLsmSocketSetsockopt    = "lsm_socket_setsockopt"
+	EnforcerProgLsmSocketShutdown      = "lsm_socket_shutdown"
+	EnforcerProgLsmTaskAlloc           = "lsm_task_alloc"
+	EnforcerProgLsmTaskFree            = "lsm_task_free"
+	EnforcerProgLsmTaskKill            = "lsm_task_kill"
+	EnforcerProgLsmUnixMaySend         = "lsm_unix_may_send"
+	EnforcerProgLsmUnixStreamConnect   = "lsm_unix_stream_connect"
+	EnforcerProgMarkCgroup             = "mark_cgroup"
+	EnforcerProgModBprmCheckSecurity   = "mod_bprm_check_security"
+	EnforcerProgModCapable             = "mod_capable"
+	EnforcerProgModD_instantiate       = "mod_d_instantiate"
+	EnforcerProgModFileFcntl           = "mod_file_fcntl"
+	EnforcerProgModFileIoctl           = "mod_file_ioctl"
+	EnforcerProgModFileIoctlCompat     = "mod_file_ioctl_compat"
+	EnforcerProgModFileLock            = "mod_file_lock"
+	EnforcerProgModFileOpen            = "mod_file_open"
+	EnforcerProgModFilePermission      = "mod_file_permission"
+	EnforcerProgModFileTruncate        = "mod_file_truncate"
+	EnforcerProgModInodeCopyUp         = "mod_inode_copy_up"
+	EnforcerProgModInodeFreeSecurity   = "mod_inode_free_security"
+	EnforcerProgModInodeGetAcl         = "mod_inode_get_acl"
+	EnforcerProgModInodeGetxattr       = "mod_inode_getxattr"
+	EnforcerProgModInodeListxattr      = "mod_inode_listxattr"
+	EnforcerProgModInodeReadlink       = "mod_inode_readlink"
+	EnforcerProgModInodeRemoveAcl      = "mod_inode_remove_acl"
+	EnforcerProgModInodeRemovexattr    = "mod_inode_removexattr"
+	EnforcerProgModInodeSetAcl         = "mod_inode_set_acl"
+	EnforcerProgModInodeSetattr        = "mod_inode_setattr"
+	EnforcerProgModInodeSetxattr       = "mod_inode_setxattr"
+	EnforcerProgModIpcPermission       = "mod_ipc_permission"
+	EnforcerProgModMmapFile            = "mod_mmap_file"
+	EnforcerProgModPathChmod           = "mod_path_chmod"
+	EnforcerProgModPathChown           = "mod_path_chown"
+	EnforcerProgModPathLink            = "mod_path_link"
+	EnforcerProgModPathMkdir           = "mod_path_mkdir"
+	EnforcerProgModPathMknod           = "mod_path_mknod"
+	EnforcerProgModPathRename          = "mod_path_rename"
+	EnforcerProgModPathRmdir           = "mod_path_rmdir"
+	EnforcerProgModPathSymlink         = "mod_path_symlink"
+	EnforcerProgModPathTruncate        = "mod_path_truncate"
+	EnforcerProgModPathUnlink          = "mod_path_unlink"
+	EnforcerProgModPtraceAccessCheck   = "mod_ptrace_access_check"
+	EnforcerProgModPtraceTraceme       = "mod_ptrace_traceme"
+	EnforcerProgModSkFreeSecurity      = "mod_sk_free_security"
+	EnforcerProgModSocketAccept        = "mod_socket_accept"
+	EnforcerProgModSocketBind          = "mod_socket_bind"
+	EnforcerProgModSocketConnect       = "mod_socket_connect"
+	EnforcerProgModSocketCreate        = "mod_socket_create"
+	EnforcerProgModSocketGetsockopt    = "mod_socket_getsockopt"
+	EnforcerProgModSocketListen        = "mod_socket_listen"
+	EnforcerProgModSocketRecvmsg       = "mod_socket_recvmsg"
+	EnforcerProgModSocketSendmsg       = "mod_socket_sendmsg"
+	EnforcerProgModSocketSetsockopt    = "mod_socket_setsockopt"
+	EnforcerProgModSocketShutdown      = "mod_socket_shutdown"
+	EnforcerProgModTaskAlloc           = "mod_task_alloc"
+	EnforcerProgModTaskFree            = "mod_task_free"
+	EnforcerProgModTaskKill            = "mod_task_kill"
+	EnforcerProgModUnixMaySend         = "mod_unix_may_send"
+	EnforcerProgModUnixStreamConnect   = "mod_unix_stream_connect"
+	EnforcerProgNoteHostRoot           = "note_host_root"
+	EnforcerProgTpCgroupAttachTask     = "tp_cgroup_attach_task"
+	EnforcerProgTpSchedProcessExec     = "tp_sched_process_exec"
+	EnforcerProgTpSchedProcessExit     = "tp_sched_process_exit"
+	EnforcerProgTpSchedProcessFork     = "tp_sched_process_fork"
+	EnforcerVarTypeOfAnswerChange      = "type_of_answer_change"
+	EnforcerVarTypeOfCandidates        = "type_of_candidates"
+	EnforcerVarTypeOfClauses           = "type_of_clauses"
+	EnforcerVarTypeOfConfinement       = "type_of_confinement"
+	EnforcerVarTypeOfDfaLarge          = "type_of_dfa_large"
+	EnforcerVarTypeOfDfaSmall          = "type_of_dfa_small"
+	EnforcerVarTypeOfGateRefs          = "type_of_gate_refs"
+	EnforcerVarTypeOfImageChange       = "type_of_image_change"
+	EnforcerVarTypeOfLimits            = "type_of_limits"
+	EnforcerVarTypeOfLockChange        = "type_of_lock_change"
+	EnforcerVarTypeOfMoveClasses       = "type_of_move_classes"
+	EnforcerVarTypeOfMoves             = "type_of_moves"
+	EnforcerVarTypeOfOrigin            = "type_of_origin"
+	EnforcerVarTypeOfRows              = "type_of_rows"
+	EnforcerVarTypeOfStates            = "type_of_states"
+	EnforcerVarTypeOfTokens            = "type_of_tokens"
 )
 
 // LoadEnforcer returns the embedded CollectionSpec for Enforcer.
@@ -835,118 +850,132 @@ type EnforcerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerProgramSpecs struct {
-	ChangeAnswer          *ebpf.ProgramSpec `ebpf:"change_answer"`
-	ChangeImage           *ebpf.ProgramSpec `ebpf:"change_image"`
-	CloseRequest          *ebpf.ProgramSpec `ebpf:"close_request"`
-	ConfineProcess        *ebpf.ProgramSpec `ebpf:"confine_process"`
-	EndUses               *ebpf.ProgramSpec `ebpf:"end_uses"`
-	FnIa32SysVmsplice     *ebpf.ProgramSpec `ebpf:"fn___ia32_sys_vmsplice"`
-	FnX64SysVmsplice      *ebpf.ProgramSpec `ebpf:"fn___x64_sys_vmsplice"`
-	FnDoSplice            *ebpf.ProgramSpec `ebpf:"fn_do_splice"`
-	FnDoTee               *ebpf.ProgramSpec `ebpf:"fn_do_tee"`
-	ForgetImage           *ebpf.ProgramSpec `ebpf:"forget_image"`
-	ForgetPaths           *ebpf.ProgramSpec `ebpf:"forget_paths"`
-	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
-	LockScope             *ebpf.ProgramSpec `ebpf:"lock_scope"`
-	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
-	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
-	LsmBprmCredsForExec   *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
-	LsmCapable            *ebpf.ProgramSpec `ebpf:"lsm_capable"`
-	LsmD_instantiate      *ebpf.ProgramSpec `ebpf:"lsm_d_instantiate"`
-	LsmFileFcntl          *ebpf.ProgramSpec `ebpf:"lsm_file_fcntl"`
-	LsmFileIoctl          *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl"`
-	LsmFileIoctlCompat    *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl_compat"`
-	LsmFileLock           *ebpf.ProgramSpec `ebpf:"lsm_file_lock"`
-	LsmFileOpen           *ebpf.ProgramSpec `ebpf:"lsm_file_open"`
-	LsmFilePermission     *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
-	LsmFileTruncate       *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
-	LsmInodeCopyUp        *ebpf.ProgramSpec `ebpf:"lsm_inode_copy_up"`
-	LsmInodeFreeSecurity  *ebpf.ProgramSpec `ebpf:"lsm_inode_free_security"`
-	LsmInodeRemoveAcl     *ebpf.ProgramSpec `ebpf:"lsm_inode_remove_acl"`
-	LsmInodeRemovexattr   *ebpf.ProgramSpec `ebpf:"lsm_inode_removexattr"`
-	LsmInodeSetAcl        *ebpf.ProgramSpec `ebpf:"lsm_inode_set_acl"`
-	LsmInodeSetattr       *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr"`
-	LsmInodeSetattr2      *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr_2"`
-	LsmInodeSetxattr      *ebpf.ProgramSpec `ebpf:"lsm_inode_setxattr"`
-	LsmIpcPermission      *ebpf.ProgramSpec `ebpf:"lsm_ipc_permission"`
-	LsmMmapFile           *ebpf.ProgramSpec `ebpf:"lsm_mmap_file"`
-	LsmPathChmod          *ebpf.ProgramSpec `ebpf:"lsm_path_chmod"`
-	LsmPathChown          *ebpf.ProgramSpec `ebpf:"lsm_path_chown"`
-	LsmPathLink           *ebpf.ProgramSpec `ebpf:"lsm_path_link"`
-	LsmPathMkdir          *ebpf.ProgramSpec `ebpf:"lsm_path_mkdir"`
-	LsmPathMknod          *ebpf.ProgramSpec `ebpf:"lsm_path_mknod"`
-	LsmPathRename         *ebpf.ProgramSpec `ebpf:"lsm_path_rename"`
-	LsmPathRmdir          *ebpf.ProgramSpec `ebpf:"lsm_path_rmdir"`
-	LsmPathSymlink        *ebpf.ProgramSpec `ebpf:"lsm_path_symlink"`
-	LsmPathTruncate       *ebpf.ProgramSpec `ebpf:"lsm_path_truncate"`
-	LsmPathUnlink         *ebpf.ProgramSpec `ebpf:"lsm_path_unlink"`
-	LsmPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"lsm_ptrace_access_check"`
-	LsmPtraceTraceme      *ebpf.ProgramSpec `ebpf:"lsm_ptrace_traceme"`
-	LsmSkFreeSecurity     *ebpf.ProgramSpec `ebpf:"lsm_sk_free_security"`
-	LsmSocketAccept       *ebpf.ProgramSpec `ebpf:"lsm_socket_accept"`
-	LsmSocketBind         *ebpf.ProgramSpec `ebpf:"lsm_socket_bind"`
-	LsmSocketConnect      *ebpf.ProgramSpec `ebpf:"lsm_socket_connect"`
-	LsmSocketCreate       *ebpf.ProgramSpec `ebpf:"lsm_socket_create"`
-	LsmSocketListen       *ebpf.ProgramSpec `ebpf:"lsm_socket_listen"`
-	LsmSocketRecvmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_recvmsg"`
-	LsmSocketSendmsg      *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
-	LsmSocketShutdown     *ebpf.ProgramSpec `ebpf:"lsm_socket_shutdown"`
-	LsmTaskAlloc          *ebpf.ProgramSpec `ebpf:"lsm_task_alloc"`
-	LsmTaskFree           *ebpf.ProgramSpec `ebpf:"lsm_task_free"`
-	LsmTaskKill           *ebpf.ProgramSpec `ebpf:"lsm_task_kill"`
-	LsmUnixMaySend        *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
-	LsmUnixStreamConnect  *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
-	MarkCgroup            *ebpf.ProgramSpec `ebpf:"mark_cgroup"`
-	ModBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"mod_bprm_check_security"`
-	ModCapable            *ebpf.ProgramSpec `ebpf:"mod_capable"`
-	ModD_instantiate      *ebpf.ProgramSpec `ebpf:"mod_d_instantiate"`
-	ModFileFcntl          *ebpf.ProgramSpec `ebpf:"mod_file_fcntl"`
-	ModFileIoctl          *ebpf.ProgramSpec `ebpf:"mod_file_ioctl"`
-	ModFileIoctlCompat    *ebpf.ProgramSpec `ebpf:"mod_file_ioctl_compat"`
-	ModFileLock           *ebpf.ProgramSpec `ebpf:"mod_file_lock"`
-	ModFileOpen           *ebpf.ProgramSpec `ebpf:"mod_file_open"`
-	ModFilePermission     *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
-	ModFileTruncate       *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
-	ModInodeCopyUp        *ebpf.ProgramSpec `ebpf:"mod_inode_copy_up"`
-	ModInodeFreeSecurity  *ebpf.ProgramSpec `ebpf:"mod_inode_free_security"`
-	ModInodeRemoveAcl     *ebpf.ProgramSpec `ebpf:"mod_inode_remove_acl"`
-	ModInodeRemovexattr   *ebpf.ProgramSpec `ebpf:"mod_inode_removexattr"`
-	ModInodeSetAcl        *ebpf.ProgramSpec `ebpf:"mod_inode_set_acl"`
-	ModInodeSetattr       *ebpf.ProgramSpec `ebpf:"mod_inode_setattr"`
-	ModInodeSetxattr      *ebpf.ProgramSpec `ebpf:"mod_inode_setxattr"`
-	ModIpcPermission      *ebpf.ProgramSpec `ebpf:"mod_ipc_permission"`
-	ModMmapFile           *ebpf.ProgramSpec `ebpf:"mod_mmap_file"`
-	ModPathChmod          *ebpf.ProgramSpec `ebpf:"mod_path_chmod"`
-	ModPathChown          *ebpf.ProgramSpec `ebpf:"mod_path_chown"`
-	ModPathLink           *ebpf.ProgramSpec `ebpf:"mod_path_link"`
-	ModPathMkdir          *ebpf.ProgramSpec `ebpf:"mod_path_mkdir"`
-	ModPathMknod          *ebpf.ProgramSpec `ebpf:"mod_path_mknod"`
-	ModPathRename         *ebpf.ProgramSpec `ebpf:"mod_path_rename"`
-	ModPathRmdir          *ebpf.ProgramSpec `ebpf:"mod_path_rmdir"`
-	ModPathSymlink        *ebpf.ProgramSpec `ebpf:"mod_path_symlink"`
-	ModPathTruncate       *ebpf.ProgramSpec `ebpf:"mod_path_truncate"`
-	ModPathUnlink         *ebpf.ProgramSpec `ebpf:"mod_path_unlink"`
-	ModPtraceAccessCheck  *ebpf.ProgramSpec `ebpf:"mod_ptrace_access_check"`
-	ModPtraceTraceme      *ebpf.ProgramSpec `ebpf:"mod_ptrace_traceme"`
-	ModSkFreeSecurity     *ebpf.ProgramSpec `ebpf:"mod_sk_free_security"`
-	ModSocketAccept       *ebpf.ProgramSpec `ebpf:"mod_socket_accept"`
-	ModSocketBind         *ebpf.ProgramSpec `ebpf:"mod_socket_bind"`
-	ModSocketConnect      *ebpf.ProgramSpec `ebpf:"mod_socket_connect"`
-	ModSocketCreate       *ebpf.ProgramSpec `ebpf:"mod_socket_create"`
-	ModSocketListen       *ebpf.ProgramSpec `ebpf:"mod_socket_listen"`
-	ModSocketRecvmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_recvmsg"`
-	ModSocketSendmsg      *ebpf.ProgramSpec `ebpf:"mod_socket_sendmsg"`
-	ModSocketShutdown     *ebpf.ProgramSpec `ebpf:"mod_socket_shutdown"`
-	ModTaskAlloc          *ebpf.ProgramSpec `ebpf:"mod_task_alloc"`
-	ModTaskFree           *ebpf.ProgramSpec `ebpf:"mod_task_free"`
-	ModTaskKill           *ebpf.ProgramSpec `ebpf:"mod_task_kill"`
-	ModUnixMaySend        *ebpf.ProgramSpec `ebpf:"mod_unix_may_send"`
-	ModUnixStreamConnect  *ebpf.ProgramSpec `ebpf:"mod_unix_stream_connect"`
-	NoteHostRoot          *ebpf.ProgramSpec `ebpf:"note_host_root"`
-	TpCgroupAttachTask    *ebpf.ProgramSpec `ebpf:"tp_cgroup_attach_task"`
-	TpSchedProcessExec    *ebpf.ProgramSpec `ebpf:"tp_sched_process_exec"`
-	TpSchedProcessExit    *ebpf.ProgramSpec `ebpf:"tp_sched_process_exit"`
-	TpSchedProcessFork    *ebpf.ProgramSpec `ebpf:"tp_sched_process_fork"`
+	ChangeAnswer           *ebpf.ProgramSpec `ebpf:"change_answer"`
+	ChangeImage            *ebpf.ProgramSpec `ebpf:"change_image"`
+	CloseRequest           *ebpf.ProgramSpec `ebpf:"close_request"`
+	ConfineProcess         *ebpf.ProgramSpec `ebpf:"confine_process"`
+	EndUses                *ebpf.ProgramSpec `ebpf:"end_uses"`
+	FnIa32CompatSysIoSetup *ebpf.ProgramSpec `ebpf:"fn___ia32_compat_sys_io_setup"`
+	FnIa32SysVmsplice      *ebpf.ProgramSpec `ebpf:"fn___ia32_sys_vmsplice"`
+	FnX64SysIoSetup        *ebpf.ProgramSpec `ebpf:"fn___x64_sys_io_setup"`
+	FnX64SysVmsplice       *ebpf.ProgramSpec `ebpf:"fn___x64_sys_vmsplice"`
+	FnDoSplice             *ebpf.ProgramSpec `ebpf:"fn_do_splice"`
+	FnDoTee                *ebpf.ProgramSpec `ebpf:"fn_do_tee"`
+	ForgetImage            *ebpf.ProgramSpec `ebpf:"forget_image"`
+	ForgetPaths            *ebpf.ProgramSpec `ebpf:"forget_paths"`
+	ForgetScope            *ebpf.ProgramSpec `ebpf:"forget_scope"`
+	LockScope              *ebpf.ProgramSpec `ebpf:"lock_scope"`
+	LsmBprmCheckSecurity   *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
+	LsmBprmCommittedCreds  *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
+	LsmBprmCredsForExec    *ebpf.ProgramSpec `ebpf:"lsm_bprm_creds_for_exec"`
+	LsmCapable             *ebpf.ProgramSpec `ebpf:"lsm_capable"`
+	LsmD_instantiate       *ebpf.ProgramSpec `ebpf:"lsm_d_instantiate"`
+	LsmFileFcntl           *ebpf.ProgramSpec `ebpf:"lsm_file_fcntl"`
+	LsmFileIoctl           *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl"`
+	LsmFileIoctlCompat     *ebpf.ProgramSpec `ebpf:"lsm_file_ioctl_compat"`
+	LsmFileLock            *ebpf.ProgramSpec `ebpf:"lsm_file_lock"`
+	LsmFileOpen            *ebpf.ProgramSpec `ebpf:"lsm_file_open"`
+	LsmFilePermission      *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
+	LsmFileTruncate        *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
+	LsmInodeCopyUp         *ebpf.ProgramSpec `ebpf:"lsm_inode_copy_up"`
+	LsmInodeFreeSecurity   *ebpf.ProgramSpec `ebpf:"lsm_inode_free_security"`
+	LsmInodeGetAcl         *ebpf.ProgramSpec `ebpf:"lsm_inode_get_acl"`
+	LsmInodeGetxattr       *ebpf.ProgramSpec `ebpf:"lsm_inode_getxattr"`
+	LsmInodeListxattr      *ebpf.ProgramSpec `ebpf:"lsm_inode_listxattr"`
+	LsmInodeReadlink       *ebpf.ProgramSpec `ebpf:"lsm_inode_readlink"`
+	LsmInodeRemoveAcl      *ebpf.ProgramSpec `ebpf:"lsm_inode_remove_acl"`
+	LsmInodeRemovexattr    *ebpf.ProgramSpec `ebpf:"lsm_inode_removexattr"`
+	LsmInodeSetAcl         *ebpf.ProgramSpec `ebpf:"lsm_inode_set_acl"`
+	LsmInodeSetattr        *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr"`
+	LsmInodeSetattr2       *ebpf.ProgramSpec `ebpf:"lsm_inode_setattr_2"`
+	LsmInodeSetxattr       *ebpf.ProgramSpec `ebpf:"lsm_inode_setxattr"`
+	LsmIpcPermission       *ebpf.ProgramSpec `ebpf:"lsm_ipc_permission"`
+	LsmMmapFile            *ebpf.ProgramSpec `ebpf:"lsm_mmap_file"`
+	LsmPathChmod           *ebpf.ProgramSpec `ebpf:"lsm_path_chmod"`
+	LsmPathChown           *ebpf.ProgramSpec `ebpf:"lsm_path_chown"`
+	LsmPathLink            *ebpf.ProgramSpec `ebpf:"lsm_path_link"`
+	LsmPathMkdir           *ebpf.ProgramSpec `ebpf:"lsm_path_mkdir"`
+	LsmPathMknod           *ebpf.ProgramSpec `ebpf:"lsm_path_mknod"`
+	LsmPathRename          *ebpf.ProgramSpec `ebpf:"lsm_path_rename"`
+	LsmPathRmdir           *ebpf.ProgramSpec `ebpf:"lsm_path_rmdir"`
+	LsmPathSymlink         *ebpf.ProgramSpec `ebpf:"lsm_path_symlink"`
+	LsmPathTruncate        *ebpf.ProgramSpec `ebpf:"lsm_path_truncate"`
+	LsmPathUnlink          *ebpf.ProgramSpec `ebpf:"lsm_path_unlink"`
+	LsmPtraceAccessCheck   *ebpf.ProgramSpec `ebpf:"lsm_ptrace_access_check"`
+	LsmPtraceTraceme       *ebpf.ProgramSpec `ebpf:"lsm_ptrace_traceme"`
+	LsmSkFreeSecurity      *ebpf.ProgramSpec `ebpf:"lsm_sk_free_security"`
+	LsmSocketAccept        *ebpf.ProgramSpec `ebpf:"lsm_socket_accept"`
+	LsmSocketBind          *ebpf.ProgramSpec `ebpf:"lsm_socket_bind"`
+	LsmSocketConnect       *ebpf.ProgramSpec `ebpf:"lsm_socket_connect"`
+	LsmSocketCreate        *ebpf.ProgramSpec `ebpf:"lsm_socket_create"`
+	LsmSocketGetsockopt    *ebpf.ProgramSpec `ebpf:"lsm_socket_getsockopt"`
+	LsmSocketListen        *ebpf.ProgramSpec `ebpf:"lsm_socket_listen"`
+	LsmSocketRecvmsg       *ebpf.ProgramSpec `ebpf:"lsm_socket_recvmsg"`
+	LsmSocketSendmsg       *ebpf.ProgramSpec `ebpf:"lsm_socket_sendmsg"`
+	LsmSocketSetsockopt    *ebpf.ProgramSpec `ebpf:"lsm_socket_setsockopt"`
+	LsmSocketShutdown      *ebpf.ProgramSpec `ebpf:"lsm_socket_shutdown"`
+	LsmTaskAlloc           *ebpf.ProgramSpec `ebpf:"lsm_task_alloc"`
+	LsmTaskFree            *ebpf.ProgramSpec `ebpf:"lsm_task_free"`
+	LsmTaskKill            *ebpf.ProgramSpec `ebpf:"lsm_task_kill"`
+	LsmUnixMaySend         *ebpf.ProgramSpec `ebpf:"lsm_unix_may_send"`
+	LsmUnixStreamConnect   *ebpf.ProgramSpec `ebpf:"lsm_unix_stream_connect"`
+	MarkCgroup             *ebpf.ProgramSpec `ebpf:"mark_cgroup"`
+	ModBprmCheckSecurity   *ebpf.ProgramSpec `ebpf:"mod_bprm_check_security"`
+	ModCapable             *ebpf.ProgramSpec `ebpf:"mod_capable"`
+	ModD_instantiate       *ebpf.ProgramSpec `ebpf:"mod_d_instantiate"`
+	ModFileFcntl           *ebpf.ProgramSpec `ebpf:"mod_file_fcntl"`
+	ModFileIoctl           *ebpf.ProgramSpec `ebpf:"mod_file_ioctl"`
+	ModFileIoctlCompat     *ebpf.ProgramSpec `ebpf:"mod_file_ioctl_compat"`
+	ModFileLock            *ebpf.ProgramSpec `ebpf:"mod_file_lock"`
+	ModFileOpen            *ebpf.ProgramSpec `ebpf:"mod_file_open"`
+	ModFilePermission      *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
+	ModFileTruncate        *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
+	ModInodeCopyUp         *ebpf.ProgramSpec `ebpf:"mod_inode_copy_up"`
+	ModInodeFreeSecurity   *ebpf.ProgramSpec `ebpf:"mod_inode_free_security"`
+	ModInodeGetAcl         *ebpf.ProgramSpec `ebpf:"mod_inode_get_acl"`
+	ModInodeGetxattr       *ebpf.ProgramSpec `ebpf:"mod_inode_getxattr"`
+	ModInodeListxattr      *ebpf.ProgramSpec `ebpf:"mod_inode_listxattr"`
+	ModInodeReadlink       *ebpf.ProgramSpec `ebpf:"mod_inode_readlink"`
+	ModInodeRemoveAcl      *ebpf.ProgramSpec `ebpf:"mod_inode_remove_acl"`
+	ModInodeRemovexattr    *ebpf.ProgramSpec `ebpf:"mod_inode_removexattr"`
+	ModInodeSetAcl         *ebpf.ProgramSpec `ebpf:"mod_inode_set_acl"`
+	ModInodeSetattr        *ebpf.ProgramSpec `ebpf:"mod_inode_setattr"`
+	ModInodeSetxattr       *ebpf.ProgramSpec `ebpf:"mod_inode_setxattr"`
+	ModIpcPermission       *ebpf.ProgramSpec `ebpf:"mod_ipc_permission"`
+	ModMmapFile            *ebpf.ProgramSpec `ebpf:"mod_mmap_file"`
+	ModPathChmod           *ebpf.ProgramSpec `ebpf:"mod_path_chmod"`
+	ModPathChown           *ebpf.ProgramSpec `ebpf:"mod_path_chown"`
+	ModPathLink            *ebpf.ProgramSpec `ebpf:"mod_path_link"`
+	ModPathMkdir           *ebpf.ProgramSpec `ebpf:"mod_path_mkdir"`
+	ModPathMknod           *ebpf.ProgramSpec `ebpf:"mod_path_mknod"`
+	ModPathRename          *ebpf.ProgramSpec `ebpf:"mod_path_rename"`
+	ModPathRmdir           *ebpf.ProgramSpec `ebpf:"mod_path_rmdir"`
+	ModPathSymlink         *ebpf.ProgramSpec `ebpf:"mod_path_symlink"`
+	ModPathTruncate        *ebpf.ProgramSpec `ebpf:"mod_path_truncate"`
+	ModPathUnlink          *ebpf.ProgramSpec `ebpf:"mod_path_unlink"`
+	ModPtraceAccessCheck   *ebpf.ProgramSpec `ebpf:"mod_ptrace_access_check"`
+	ModPtraceTraceme       *ebpf.ProgramSpec `ebpf:"mod_ptrace_traceme"`
+	ModSkFreeSecurity      *ebpf.ProgramSpec `ebpf:"mod_sk_free_security"`
+	ModSocketAccept        *ebpf.ProgramSpec `ebpf:"mod_socket_accept"`
+	ModSocketBind          *ebpf.ProgramSpec `ebpf:"mod_socket_bind"`
+	ModSocketConnect       *ebpf.ProgramSpec `ebpf:"mod_socket_connect"`
+	ModSocketCreate        *ebpf.ProgramSpec `ebpf:"mod_socket_create"`
+	ModSocketGetsockopt    *ebpf.ProgramSpec `ebpf:"mod_socket_getsockopt"`
+	ModSocketListen        *ebpf.ProgramSpec `ebpf:"mod_socket_listen"`
+	ModSocketRecvmsg       *ebpf.ProgramSpec `ebpf:"mod_socket_recvmsg"`
+	ModSocketSendmsg       *ebpf.ProgramSpec `ebpf:"mod_socket_sendmsg"`
+	ModSocketSetsockopt    *ebpf.ProgramSpec `ebpf:"mod_socket_setsockopt"`
+	ModSocketShutdown      *ebpf.ProgramSpec `ebpf:"mod_socket_shutdown"`
+	ModTaskAlloc           *ebpf.ProgramSpec `ebpf:"mod_task_alloc"`
+	ModTaskFree            *ebpf.ProgramSpec `ebpf:"mod_task_free"`
+	ModTaskKill            *ebpf.ProgramSpec `ebpf:"mod_task_kill"`
+	ModUnixMaySend         *ebpf.ProgramSpec `ebpf:"mod_unix_may_send"`
+	ModUnixStreamConnect   *ebpf.ProgramSpec `ebpf:"mod_unix_stream_connect"`
+	NoteHostRoot           *ebpf.ProgramSpec `ebpf:"note_host_root"`
+	TpCgroupAttachTask     *ebpf.ProgramSpec `ebpf:"tp_cgroup_attach_task"`
+	TpSchedProcessExec     *ebpf.ProgramSpec `ebpf:"tp_sched_process_exec"`
+	TpSchedProcessExit     *ebpf.ProgramSpec `ebpf:"tp_sched_process_exit"`
+	TpSchedProcessFork     *ebpf.ProgramSpec `ebpf:"tp_sched_process_fork"`
 }
 
 // EnforcerMapSpecs contains maps before they are loaded into the kernel.
@@ -1129,118 +1158,132 @@ type EnforcerVariables struct {
 //
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerPrograms struct {
-	ChangeAnswer          *ebpf.Program `ebpf:"change_answer"`
-	ChangeImage           *ebpf.Program `ebpf:"change_image"`
-	CloseRequest          *ebpf.Program `ebpf:"close_request"`
-	ConfineProcess        *ebpf.Program `ebpf:"confine_process"`
-	EndUses               *ebpf.Program `ebpf:"end_uses"`
-	FnIa32SysVmsplice     *ebpf.Program `ebpf:"fn___ia32_sys_vmsplice"`
-	FnX64SysVmsplice      *ebpf.Program `ebpf:"fn___x64_sys_vmsplice"`
-	FnDoSplice            *ebpf.Program `ebpf:"fn_do_splice"`
-	FnDoTee               *ebpf.Program `ebpf:"fn_do_tee"`
-	ForgetImage           *ebpf.Program `ebpf:"forget_image"`
-	ForgetPaths           *ebpf.Program `ebpf:"forget_paths"`
-	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
-	LockScope             *ebpf.Program `ebpf:"lock_scope"`
-	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
-	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
-	LsmBprmCredsForExec   *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
-	LsmCapable            *ebpf.Program `ebpf:"lsm_capable"`
-	LsmD_instantiate      *ebpf.Program `ebpf:"lsm_d_instantiate"`
-	LsmFileFcntl          *ebpf.Program `ebpf:"lsm_file_fcntl"`
-	LsmFileIoctl          *ebpf.Program `ebpf:"lsm_file_ioctl"`
-	LsmFileIoctlCompat    *ebpf.Program `ebpf:"lsm_file_ioctl_compat"`
-	LsmFileLock           *ebpf.Program `ebpf:"lsm_file_lock"`
-	LsmFileOpen           *ebpf.Program `ebpf:"lsm_file_open"`
-	LsmFilePermission     *ebpf.Program `ebpf:"lsm_file_permission"`
-	LsmFileTruncate       *ebpf.Program `ebpf:"lsm_file_truncate"`
-	LsmInodeCopyUp        *ebpf.Program `ebpf:"lsm_inode_copy_up"`
-	LsmInodeFreeSecurity  *ebpf.Program `ebpf:"lsm_inode_free_security"`
-	LsmInodeRemoveAcl     *ebpf.Program `ebpf:"lsm_inode_remove_acl"`
-	LsmInodeRemovexattr   *ebpf.Program `ebpf:"lsm_inode_removexattr"`
-	LsmInodeSetAcl        *ebpf.Program `ebpf:"lsm_inode_set_acl"`
-	LsmInodeSetattr       *ebpf.Program `ebpf:"lsm_inode_setattr"`
-	LsmInodeSetattr2      *ebpf.Program `ebpf:"lsm_inode_setattr_2"`
-	LsmInodeSetxattr      *ebpf.Program `ebpf:"lsm_inode_setxattr"`
-	LsmIpcPermission      *ebpf.Program `ebpf:"lsm_ipc_permission"`
-	LsmMmapFile           *ebpf.Program `ebpf:"lsm_mmap_file"`
-	LsmPathChmod          *ebpf.Program `ebpf:"lsm_path_chmod"`
-	LsmPathChown          *ebpf.Program `ebpf:"lsm_path_chown"`
-	LsmPathLink           *ebpf.Program `ebpf:"lsm_path_link"`
-	LsmPathMkdir          *ebpf.Program `ebpf:"lsm_path_mkdir"`
-	LsmPathMknod          *ebpf.Program `ebpf:"lsm_path_mknod"`
-	LsmPathRename         *ebpf.Program `ebpf:"lsm_path_rename"`
-	LsmPathRmdir          *ebpf.Program `ebpf:"lsm_path_rmdir"`
-	LsmPathSymlink        *ebpf.Program `ebpf:"lsm_path_symlink"`
-	LsmPathTruncate       *ebpf.Program `ebpf:"lsm_path_truncate"`
-	LsmPathUnlink         *ebpf.Program `ebpf:"lsm_path_unlink"`
-	LsmPtraceAccessCheck  *ebpf.Program `ebpf:"lsm_ptrace_access_check"`
-	LsmPtraceTraceme      *ebpf.Program `ebpf:"lsm_ptrace_traceme"`
-	LsmSkFreeSecurity     *ebpf.Program `ebpf:"lsm_sk_free_security"`
-	LsmSocketAccept       *ebpf.Program `ebpf:"lsm_socket_accept"`
-	LsmSocketBind         *ebpf.Program `ebpf:"lsm_socket_bind"`
-	LsmSocketConnect      *ebpf.Program `ebpf:"lsm_socket_connect"`
-	LsmSocketCreate       *ebpf.Program `ebpf:"lsm_socket_create"`
-	LsmSocketListen       *ebpf.Program `ebpf:"lsm_socket_listen"`
-	LsmSocketRecvmsg      *ebpf.Program `ebpf:"lsm_socket_recvmsg"`
-	LsmSocketSendmsg      *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
-	LsmSocketShutdown     *ebpf.Program `ebpf:"lsm_socket_shutdown"`
-	LsmTaskAlloc          *ebpf.Program `ebpf:"lsm_task_alloc"`
-	LsmTaskFree           *ebpf.Program `ebpf:"lsm_task_free"`
-	LsmTaskKill           *ebpf.Program `ebpf:"lsm_task_kill"`
-	LsmUnixMaySend        *ebpf.Program `ebpf:"lsm_unix_may_send"`
-	LsmUnixStreamConnect  *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
-	MarkCgroup            *ebpf.Program `ebpf:"mark_cgroup"`
-	ModBprmCheckSecurity  *ebpf.Program `ebpf:"mod_bprm_check_security"`
-	ModCapable            *ebpf.Program `ebpf:"mod_capable"`
-	ModD_instantiate      *ebpf.Program `ebpf:"mod_d_instantiate"`
-	ModFileFcntl          *ebpf.Program `ebpf:"mod_file_fcntl"`
-	ModFileIoctl          *ebpf.Program `ebpf:"mod_file_ioctl"`
-	ModFileIoctlCompat    *ebpf.Program `ebpf:"mod_file_ioctl_compat"`
-	ModFileLock           *ebpf.Program `ebpf:"mod_file_lock"`
-	ModFileOpen           *ebpf.Program `ebpf:"mod_file_open"`
-	ModFilePermission     *ebpf.Program `ebpf:"mod_file_permission"`
-	ModFileTruncate       *ebpf.Program `ebpf:"mod_file_truncate"`
-	ModInodeCopyUp        *ebpf.Program `ebpf:"mod_inode_copy_up"`
-	ModInodeFreeSecurity  *ebpf.Program `ebpf:"mod_inode_free_security"`
-	ModInodeRemoveAcl     *ebpf.Program `ebpf:"mod_inode_remove_acl"`
-	ModInodeRemovexattr   *ebpf.Program `ebpf:"mod_inode_removexattr"`
-	ModInodeSetAcl        *ebpf.Program `ebpf:"mod_inode_set_acl"`
-	ModInodeSetattr       *ebpf.Program `ebpf:"mod_inode_setattr"`
-	ModInodeSetxattr      *ebpf.Program `ebpf:"mod_inode_setxattr"`
-	ModIpcPermission      *ebpf.Program `ebpf:"mod_ipc_permission"`
-	ModMmapFile           *ebpf.Program `ebpf:"mod_mmap_file"`
-	ModPathChmod          *ebpf.Program `ebpf:"mod_path_chmod"`
-	ModPathChown          *ebpf.Program `ebpf:"mod_path_chown"`
-	ModPathLink           *ebpf.Program `ebpf:"mod_path_link"`
-	ModPathMkdir          *ebpf.Program `ebpf:"mod_path_mkdir"`
-	ModPathMknod          *ebpf.Program `ebpf:"mod_path_mknod"`
-	ModPathRename         *ebpf.Program `ebpf:"mod_path_rename"`
-	ModPathRmdir          *ebpf.Program `ebpf:"mod_path_rmdir"`
-	ModPathSymlink        *ebpf.Program `ebpf:"mod_path_symlink"`
-	ModPathTruncate       *ebpf.Program `ebpf:"mod_path_truncate"`
-	ModPathUnlink         *ebpf.Program `ebpf:"mod_path_unlink"`
-	ModPtraceAccessCheck  *ebpf.Program `ebpf:"mod_ptrace_access_check"`
-	ModPtraceTraceme      *ebpf.Program `ebpf:"mod_ptrace_traceme"`
-	ModSkFreeSecurity     *ebpf.Program `ebpf:"mod_sk_free_security"`
-	ModSocketAccept       *ebpf.Program `ebpf:"mod_socket_accept"`
-	ModSocketBind         *ebpf.Program `ebpf:"mod_socket_bind"`
-	ModSocketConnect      *ebpf.Program `ebpf:"mod_socket_connect"`
-	ModSocketCreate       *ebpf.Program `ebpf:"mod_socket_create"`
-	ModSocketListen       *ebpf.Program `ebpf:"mod_socket_listen"`
-	ModSocketRecvmsg      *ebpf.Program `ebpf:"mod_socket_recvmsg"`
-	ModSocketSendmsg      *ebpf.Program `ebpf:"mod_socket_sendmsg"`
-	ModSocketShutdown     *ebpf.Program `ebpf:"mod_socket_shutdown"`
-	ModTaskAlloc          *ebpf.Program `ebpf:"mod_task_alloc"`
-	ModTaskFree           *ebpf.Program `ebpf:"mod_task_free"`
-	ModTaskKill           *ebpf.Program `ebpf:"mod_task_kill"`
-	ModUnixMaySend        *ebpf.Program `ebpf:"mod_unix_may_send"`
-	ModUnixStreamConnect  *ebpf.Program `ebpf:"mod_unix_stream_connect"`
-	NoteHostRoot          *ebpf.Program `ebpf:"note_host_root"`
-	TpCgroupAttachTask    *ebpf.Program `ebpf:"tp_cgroup_attach_task"`
-	TpSchedProcessExec    *ebpf.Program `ebpf:"tp_sched_process_exec"`
-	TpSchedProcessExit    *ebpf.Program `ebpf:"tp_sched_process_exit"`
-	TpSchedProcessFork    *ebpf.Program `ebpf:"tp_sched_process_fork"`
+	ChangeAnswer           *ebpf.Program `ebpf:"change_answer"`
+	ChangeImage            *ebpf.Program `ebpf:"change_image"`
+	CloseRequest           *ebpf.Program `ebpf:"close_request"`
+	ConfineProcess         *ebpf.Program `ebpf:"confine_process"`
+	EndUses                *ebpf.Program `ebpf:"end_uses"`
+	FnIa32CompatSysIoSetup *ebpf.Program `ebpf:"fn___ia32_compat_sys_io_setup"`
+	FnIa32SysVmsplice      *ebpf.Program `ebpf:"fn___ia32_sys_vmsplice"`
+	FnX64SysIoSetup        *ebpf.Program `ebpf:"fn___x64_sys_io_setup"`
+	FnX64SysVmsplice       *ebpf.Program `ebpf:"fn___x64_sys_vmsplice"`
+	FnDoSplice             *ebpf.Program `ebpf:"fn_do_splice"`
+	FnDoTee                *ebpf.Program `ebpf:"fn_do_tee"`
+	ForgetImage            *ebpf.Program `ebpf:"forget_image"`
+	ForgetPaths            *ebpf.Program `ebpf:"forget_paths"`
+	ForgetScope            *ebpf.Program `ebpf:"forget_scope"`
+	LockScope              *ebpf.Program `ebpf:"lock_scope"`
+	LsmBprmCheckSecurity   *ebpf.Program `ebpf:"lsm_bprm_check_security"`
+	LsmBprmCommittedCreds  *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
+	LsmBprmCredsForExec    *ebpf.Program `ebpf:"lsm_bprm_creds_for_exec"`
+	LsmCapable             *ebpf.Program `ebpf:"lsm_capable"`
+	LsmD_instantiate       *ebpf.Program `ebpf:"lsm_d_instantiate"`
+	LsmFileFcntl           *ebpf.Program `ebpf:"lsm_file_fcntl"`
+	LsmFileIoctl           *ebpf.Program `ebpf:"lsm_file_ioctl"`
+	LsmFileIoctlCompat     *ebpf.Program `ebpf:"lsm_file_ioctl_compat"`
+	LsmFileLock            *ebpf.Program `ebpf:"lsm_file_lock"`
+	LsmFileOpen            *ebpf.Program `ebpf:"lsm_file_open"`
+	LsmFilePermission      *ebpf.Program `ebpf:"lsm_file_permission"`
+	LsmFileTruncate        *ebpf.Program `ebpf:"lsm_file_truncate"`
+	LsmInodeCopyUp         *ebpf.Program `ebpf:"lsm_inode_copy_up"`
+	LsmInodeFreeSecurity   *ebpf.Program `ebpf:"lsm_inode_free_security"`
+	LsmInodeGetAcl         *ebpf.Program `ebpf:"lsm_inode_get_acl"`
+	LsmInodeGetxattr       *ebpf.Program `ebpf:"lsm_inode_getxattr"`
+	LsmInodeListxattr      *ebpf.Program `ebpf:"lsm_inode_listxattr"`
+	LsmInodeReadlink       *ebpf.Program `ebpf:"lsm_inode_readlink"`
+	LsmInodeRemoveAcl      *ebpf.Program `ebpf:"lsm_inode_remove_acl"`
+	LsmInodeRemovexattr    *ebpf.Program `ebpf:"lsm_inode_removexattr"`
+	LsmInodeSetAcl         *ebpf.Program `ebpf:"lsm_inode_set_acl"`
+	LsmInodeSetattr        *ebpf.Program `ebpf:"lsm_inode_setattr"`
+	LsmInodeSetattr2       *ebpf.Program `ebpf:"lsm_inode_setattr_2"`
+	LsmInodeSetxattr       *ebpf.Program `ebpf:"lsm_inode_setxattr"`
+	LsmIpcPermission       *ebpf.Program `ebpf:"lsm_ipc_permission"`
+	LsmMmapFile            *ebpf.Program `ebpf:"lsm_mmap_file"`
+	LsmPathChmod           *ebpf.Program `ebpf:"lsm_path_chmod"`
+	LsmPathChown           *ebpf.Program `ebpf:"lsm_path_chown"`
+	LsmPathLink            *ebpf.Program `ebpf:"lsm_path_link"`
+	LsmPathMkdir           *ebpf.Program `ebpf:"lsm_path_mkdir"`
+	LsmPathMknod           *ebpf.Program `ebpf:"lsm_path_mknod"`
+	LsmPathRename          *ebpf.Program `ebpf:"lsm_path_rename"`
+	LsmPathRmdir           *ebpf.Program `ebpf:"lsm_path_rmdir"`
+	LsmPathSymlink         *ebpf.Program `ebpf:"lsm_path_symlink"`
+	LsmPathTruncate        *ebpf.Program `ebpf:"lsm_path_truncate"`
+	LsmPathUnlink          *ebpf.Program `ebpf:"lsm_path_unlink"`
+	LsmPtraceAccessCheck   *ebpf.Program `ebpf:"lsm_ptrace_access_check"`
+	LsmPtraceTraceme       *ebpf.Program `ebpf:"lsm_ptrace_traceme"`
+	LsmSkFreeSecurity      *ebpf.Program `ebpf:"lsm_sk_free_security"`
+	LsmSocketAccept        *ebpf.Program `ebpf:"lsm_socket_accept"`
+	LsmSocketBind          *ebpf.Program `ebpf:"lsm_socket_bind"`
+	LsmSocketConnect       *ebpf.Program `ebpf:"lsm_socket_connect"`
+	LsmSocketCreate        *ebpf.Program `ebpf:"lsm_socket_create"`
+	LsmSocketGetsockopt    *ebpf.Program `ebpf:"lsm_socket_getsockopt"`
+	LsmSocketListen        *ebpf.Program `ebpf:"lsm_socket_listen"`
+	LsmSocketRecvmsg       *ebpf.Program `ebpf:"lsm_socket_recvmsg"`
+	LsmSocketSendmsg       *ebpf.Program `ebpf:"lsm_socket_sendmsg"`
+	LsmSocketSetsockopt    *ebpf.Program `ebpf:"lsm_socket_setsockopt"`
+	LsmSocketShutdown      *ebpf.Program `ebpf:"lsm_socket_shutdown"`
+	LsmTaskAlloc           *ebpf.Program `ebpf:"lsm_task_alloc"`
+	LsmTaskFree            *ebpf.Program `ebpf:"lsm_task_free"`
+	LsmTaskKill            *ebpf.Program `ebpf:"lsm_task_kill"`
+	LsmUnixMaySend         *ebpf.Program `ebpf:"lsm_unix_may_send"`
+	LsmUnixStreamConnect   *ebpf.Program `ebpf:"lsm_unix_stream_connect"`
+	MarkCgroup             *ebpf.Program `ebpf:"mark_cgroup"`
+	ModBprmCheckSecurity   *ebpf.Program `ebpf:"mod_bprm_check_security"`
+	ModCapable             *ebpf.Program `ebpf:"mod_capable"`
+	ModD_instantiate       *ebpf.Program `ebpf:"mod_d_instantiate"`
+	ModFileFcntl           *ebpf.Program `ebpf:"mod_file_fcntl"`
+	ModFileIoctl           *ebpf.Program `ebpf:"mod_file_ioctl"`
+	ModFileIoctlCompat     *ebpf.Program `ebpf:"mod_file_ioctl_compat"`
+	ModFileLock            *ebpf.Program `ebpf:"mod_file_lock"`
+	ModFileOpen            *ebpf.Program `ebpf:"mod_file_open"`
+	ModFilePermission      *ebpf.Program `ebpf:"mod_file_permission"`
+	ModFileTruncate        *ebpf.Program `ebpf:"mod_file_truncate"`
+	ModInodeCopyUp         *ebpf.Program `ebpf:"mod_inode_copy_up"`
+	ModInodeFreeSecurity   *ebpf.Program `ebpf:"mod_inode_free_security"`
+	ModInodeGetAcl         *ebpf.Program `ebpf:"mod_inode_get_acl"`
+	ModInodeGetxattr       *ebpf.Program `ebpf:"mod_inode_getxattr"`
+	ModInodeListxattr      *ebpf.Program `ebpf:"mod_inode_listxattr"`
+	ModInodeReadlink       *ebpf.Program `ebpf:"mod_inode_readlink"`
+	ModInodeRemoveAcl      *ebpf.Program `ebpf:"mod_inode_remove_acl"`
+	ModInodeRemovexattr    *ebpf.Program `ebpf:"mod_inode_removexattr"`
+	ModInodeSetAcl         *ebpf.Program `ebpf:"mod_inode_set_acl"`
+	ModInodeSetattr        *ebpf.Program `ebpf:"mod_inode_setattr"`
+	ModInodeSetxattr       *ebpf.Program `ebpf:"mod_inode_setxattr"`
+	ModIpcPermission       *ebpf.Program `ebpf:"mod_ipc_permission"`
+	ModMmapFile            *ebpf.Program `ebpf:"mod_mmap_file"`
+	ModPathChmod           *ebpf.Program `ebpf:"mod_path_chmod"`
+	ModPathChown           *ebpf.Program `ebpf:"mod_path_chown"`
+	ModPathLink            *ebpf.Program `ebpf:"mod_path_link"`
+	ModPathMkdir           *ebpf.Program `ebpf:"mod_path_mkdir"`
+	ModPathMknod           *ebpf.Program `ebpf:"mod_path_mknod"`
+	ModPathRename          *ebpf.Program `ebpf:"mod_path_rename"`
+	ModPathRmdir           *ebpf.Program `ebpf:"mod_path_rmdir"`
+	ModPathSymlink         *ebpf.Program `ebpf:"mod_path_symlink"`
+	ModPathTruncate        *ebpf.Program `ebpf:"mod_path_truncate"`
+	ModPathUnlink          *ebpf.Program `ebpf:"mod_path_unlink"`
+	ModPtraceAccessCheck   *ebpf.Program `ebpf:"mod_ptrace_access_check"`
+	ModPtraceTraceme       *ebpf.Program `ebpf:"mod_ptrace_traceme"`
+	ModSkFreeSecurity      *ebpf.Program `ebpf:"mod_sk_free_security"`
+	ModSocketAccept        *ebpf.Program `ebpf:"mod_socket_accept"`
+	ModSocketBind          *ebpf.Program `ebpf:"mod_socket_bind"`
+	ModSocketConnect       *ebpf.Program `ebpf:"mod_socket_connect"`
+	ModSocketCreate        *ebpf.Program `ebpf:"mod_socket_create"`
+	ModSocketGetsockopt    *ebpf.Program `ebpf:"mod_socket_getsockopt"`
+	ModSocketListen        *ebpf.Program `ebpf:"mod_socket_listen"`
+	ModSocketRecvmsg       *ebpf.Program `ebpf:"mod_socket_recvmsg"`
+	ModSocketSendmsg       *ebpf.Program `ebpf:"mod_socket_sendmsg"`
+	ModSocketSetsockopt    *ebpf.Program `ebpf:"mod_socket_setsockopt"`
+	ModSocketShutdown      *ebpf.Program `ebpf:"mod_socket_shutdown"`
+	ModTaskAlloc           *ebpf.Program `ebpf:"mod_task_alloc"`
+	ModTaskFree            *ebpf.Program `ebpf:"mod_task_free"`
+	ModTaskKill            *ebpf.Program `ebpf:"mod_task_kill"`
+	ModUnixMaySend         *ebpf.Program `ebpf:"mod_unix_may_send"`
+	ModUnixStreamConnect   *ebpf.Program `ebpf:"mod_unix_stream_connect"`
+	NoteHostRoot           *ebpf.Program `ebpf:"note_host_root"`
+	TpCgroupAttachTask     *ebpf.Program `ebpf:"tp_cgroup_attach_task"`
+	TpSchedProcessExec     *ebpf.Program `ebpf:"tp_sched_process_exec"`
+	TpSchedProcessExit     *ebpf.Program `ebpf:"tp_sched_process_exit"`
+	TpSchedProcessFork     *ebpf.Program `ebpf:"tp_sched_process_fork"`
 }
 
 func (p *EnforcerPrograms) Close() error {
@@ -1250,7 +1293,9 @@ func (p *EnforcerPrograms) Close() error {
 		p.CloseRequest,
 		p.ConfineProcess,
 		p.EndUses,
+		p.FnIa32CompatSysIoSetup,
 		p.FnIa32SysVmsplice,
+		p.FnX64SysIoSetup,
 		p.FnX64SysVmsplice,
 		p.FnDoSplice,
 		p.FnDoTee,
@@ -1272,6 +1317,10 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmFileTruncate,
 		p.LsmInodeCopyUp,
 		p.LsmInodeFreeSecurity,
+		p.LsmInodeGetAcl,
+		p.LsmInodeGetxattr,
+		p.LsmInodeListxattr,
+		p.LsmInodeReadlink,
 		p.LsmInodeRemoveAcl,
 		p.LsmInodeRemovexattr,
 		p.LsmInodeSetAcl,
@@ -1297,9 +1346,11 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmSocketBind,
 		p.LsmSocketConnect,
 		p.LsmSocketCreate,
+		p.LsmSocketGetsockopt,
 		p.LsmSocketListen,
 		p.LsmSocketRecvmsg,
 		p.LsmSocketSendmsg,
+		p.LsmSocketSetsockopt,
 		p.LsmSocketShutdown,
 		p.LsmTaskAlloc,
 		p.LsmTaskFree,
@@ -1319,6 +1370,10 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModFileTruncate,
 		p.ModInodeCopyUp,
 		p.ModInodeFreeSecurity,
+		p.ModInodeGetAcl,
+		p.ModInodeGetxattr,
+		p.ModInodeListxattr,
+		p.ModInodeReadlink,
 		p.ModInodeRemoveAcl,
 		p.ModInodeRemovexattr,
 		p.ModInodeSetAcl,
@@ -1343,9 +1398,11 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModSocketBind,
 		p.ModSocketConnect,
 		p.ModSocketCreate,
+		p.ModSocketGetsockopt,
 		p.ModSocketListen,
 		p.ModSocketRecvmsg,
 		p.ModSocketSendmsg,
+		p.ModSocketSetsockopt,
 		p.ModSocketShutdown,
 		p.ModTaskAlloc,
 		p.ModTaskFree,

@@ -343,21 +343,19 @@ __noinline int use_other(struct act *act, u64 opened, u32 mask)
 		if (use_socket(act, file, mask))
 			return 1;
 		if (mask & MAY_READ && follows_labels(act))
-			fill_pipe(act);
+			fill_pipe(act, PASSES);
 		return 0;
 	}
-	if (!follows_labels(act))
+	if (!follows_labels(act) || is_anonymous(file))
 		return 0;
-	if (type == S_IFCHR) {
-		if (is_terminal(inode))
-			use_terminal(act, opened, mask);
+	if (type == S_IFCHR && is_terminal(inode))
+		use_terminal(act, opened, mask);
+	else if (type == S_IFIFO || type == S_IFREG)
+		use_inode(act, inode, mask);
+	else
 		return 0;
-	}
-	if ((type != S_IFIFO && type != S_IFREG) || is_anonymous(file))
-		return 0;
-	use_inode(act, inode, mask);
 	if (mask & MAY_READ)
-		fill_pipe(act);
+		fill_pipe(act, PASSES);
 	return 0;
 }
 
@@ -379,7 +377,7 @@ static __always_inline bool on_file_permission(struct file *file, int mask)
 	if (judge_again(&act, number_of(file), mask))
 		return true;
 	if (mask & MAY_READ && act.labels)
-		fill_pipe(&act);
+		fill_pipe(&act, FILLS);
 	return false;
 }
 TWIN(file_permission, (struct file * file, int mask), (file, mask))

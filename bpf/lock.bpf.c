@@ -13,30 +13,11 @@ static __always_inline bool on_task_kill(void)
 }
 TWIN(task_kill, (struct task_struct * target), ())
 
-static __always_inline bool on_file_ioctl(void)
-{
-	return is_locked();
-}
-TWIN(file_ioctl, (struct file * file), ())
-
-/* From 6.8 on; before, calls of 32 bits came to file_ioctl. */
-static __always_inline bool on_file_ioctl_compat(void)
-{
-	return is_locked();
-}
-TWIN(file_ioctl_compat, (struct file * file), ())
-
 static __always_inline bool on_file_lock(void)
 {
 	return is_locked();
 }
 TWIN(file_lock, (struct file * file), ())
-
-static __always_inline bool on_socket_accept(void)
-{
-	return is_locked();
-}
-TWIN(socket_accept, (struct socket * sock), ())
 
 static __always_inline bool on_socket_shutdown(void)
 {

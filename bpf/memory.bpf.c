@@ -99,6 +99,51 @@ static __always_inline void share_memory(struct act *act)
 		refuse(act, OP_WRITE, REASON_NO_MEMORY);
 }
 
+#define RING_NAME 0x5d676e6972755f6fULL /* "o_uring]", the end of "[io_uring]" */
+
+/* is_ring tells an io_uring by the name that the kernel gives to its files. */
+static __always_inline bool is_ring(struct file *file)
+{
+	const unsigned char *name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	u64 end = 0;
+
+	bpf_probe_read_kernel(&end, sizeof(end), name + 2);
+	return BPF_CORE_READ(file, f_path.dentry, d_name.len) == 10 && end == RING_NAME;
+}
+
+/*
+ * map_ring: the memory of an io_uring, by which operations are asked for, is a file that
+ * all who map it write and read. Where a thread of the kernel's does what is asked for, it
+ * does so as who made the ring: others may not ask it.
+ */
+static __always_inline void map_ring(struct act *act, struct file *file)
+{
+	struct io_ring_ctx *ring = BPF_CORE_READ(file, private_data);
+	struct file_id id = { .ino = number_of(ring) ?: number_of(file), .dev = CHANNEL_RING };
+	struct io_sq_data *polled = is_ring(file) ? BPF_CORE_READ(ring, sq_data) : NULL;
+	struct sharer *sharer = own_sharer(act);
+	u64 labels;
+
+	if (!sharer) {
+		refuse(act, OP_WRITE, REASON_NO_MEMORY);
+		return;
+	}
+	if (polled && (u32)BPF_CORE_READ(polled, task_tgid) != bpf_get_current_pid_tgid() >> 32) {
+		refuse(act, OP_WRITE, REASON_UNFOLLOWED);
+		return;
+	}
+	map_read(sharer, id_number(&id, SHARE_FILE));
+	map_write(sharer, &id);
+	labels = gain(act, channel_labels(act, &id));
+	if (labels)
+		note_gain(act, labels, WAY_SHARED_FILE, id.ino, id_where(&id));
+	labels = carried(act);
+	if (!labels)
+		return;
+	mark(act, &id, labels, 0);
+	grow(act, id_number(&id, SHARE_FILE), labels);
+}
+
 static __always_inline bool is_zero(struct inode *inode)
 {
 	return inode_type(inode) == S_IFCHR &&
@@ -114,8 +159,10 @@ static __always_inline void map(struct act *act, struct file *file, bool shared)
 		return;
 	if (inode_type(BPF_CORE_READ(file, f_inode)) == S_IFREG && !is_anonymous(file))
 		judge_map(act, file, writes);
-	else if (shared && (is_zero(BPF_CORE_READ(file, f_inode)) || is_anonymous(file)))
-		share_memory(act); /* the rings of io_uring, too */
+	else if (shared && is_anonymous(file))
+		map_ring(act, file);
+	else if (shared && is_zero(BPF_CORE_READ(file, f_inode)))
+		share_memory(act);
 }
 
 /* GIVEN may be NULL, which kernels from 7 on let nobody add to. */
@@ -153,6 +200,33 @@ TWIN_BODY(lsm_mmap_file, "lsm/mmap_file",
 TWIN_BODY(mod_mmap_file, "fmod_ret/security_mmap_file",
 	  (struct file * file, unsigned long prot, unsigned long flags),
 	  on_mmap_file(file, prot, flags))
+
+/* The ring of completions of AIO is mapped, and shared with children, without a question. */
+static __always_inline void shares_completions(void)
+{
+	struct act act = {};
+
+	if (enter(&act) != INSIDE || in_setup(&act) || !follows_labels(&act))
+		return;
+	share_memory(&act);
+	if (denied(&act))
+		saturate_scope(&act);
+}
+
+SEC("fentry/__x64_sys_io_setup")
+int BPF_PROG(fn___x64_sys_io_setup, const struct pt_regs *regs)
+{
+	shares_completions();
+	return 0;
+}
+
+/* Of 32-bit programs. */
+SEC("fentry/__ia32_compat_sys_io_setup")
+int BPF_PROG(fn___ia32_compat_sys_io_setup, const struct pt_regs *regs)
+{
+	shares_completions();
+	return 0;
+}
 
 #define PTRACE_MODE_ATTACH 2
 #define PTRACE_MODE_NOAUDIT 4

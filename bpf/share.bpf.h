@@ -175,15 +175,31 @@ static __always_inline bool lists(struct sharer *sharer, u64 id, u64 share)
 	return false;
 }
 
+static __always_inline bool passes(struct sharer *sharer, u64 slot)
+{
+	return sharer->passes >> slot & 1;
+}
+
+/* spread_step gives labels to one of the files that a process has mapped to write, or
+ * behind those, of the pipes into which it passes something on. */
 static long spread_step(u64 step, struct settling *s)
 {
 	struct thread *thread = thread_state();
-	u64 labels, gained;
+	u64 labels, gained, slot = step - MAX_SHARED_WRITES;
 
-	BOUND(step, MAX_SHARED_WRITES - 1);
 	if (!s->sharer || !s->act || !thread)
 		return 1;
-	thread->marking.key.id = s->sharer->writes[step];
+	if (step < MAX_SHARED_WRITES) {
+		if (step >= s->sharer->writes_count)
+			return 0;
+		BOUND(step, MAX_SHARED_WRITES - 1);
+		thread->marking.key.id = s->sharer->writes[step];
+	} else {
+		BOUND(slot, MAX_SHARED_WAITS - 1);
+		if (!passes(s->sharer, slot))
+			return 0;
+		thread->marking.key.id = s->sharer->outs[slot];
+	}
 	thread->marking.fresh.labels = 0; /* there is an entry */
 	thread->marking.fresh.flags = FILE_SHARED;
 	thread->marking.fresh.kept = 0;
@@ -191,8 +207,10 @@ static long spread_step(u64 step, struct settling *s)
 	if (!matters(s->act, &labels, FILE_MODIFIED))
 		return 0;
 	gained = add_to(s->act, &thread->marking, labels, FILE_MODIFIED, false);
-	if (gained && thread->marking.shared)
-		push_growth(thread, id_number(&thread->marking.key.id, SHARE_FILE), gained);
+	if (!gained || !thread->marking.shared)
+		return 0;
+	push_growth(thread, id_number(&thread->marking.key.id, SHARE_FILE), gained);
+	push_growth(thread, id_number(&thread->marking.key.id, SHARE_CHANNEL), gained);
 	return 0;
 }
 
@@ -200,7 +218,6 @@ static long spread_step(u64 step, struct settling *s)
 static __always_inline void spread(struct settling *s, struct sharer *sharer, u64 labels)
 {
 	struct thread *thread = thread_state();
-	u32 count = sharer->writes_count;
 
 	if (!thread)
 		return;
@@ -212,8 +229,8 @@ static __always_inline void spread(struct settling *s, struct sharer *sharer, u6
 		if (sharer->groups[i])
 			push_growth(thread, sharer->groups[i], labels);
 	s->sharer = sharer;
-	if (count)
-		bpf_loop(count < MAX_SHARED_WRITES ? count : MAX_SHARED_WRITES, spread_step, s, 0);
+	if (sharer->writes_count || sharer->passes)
+		bpf_loop(MAX_SHARED_WRITES + MAX_SHARED_WAITS, spread_step, s, 0);
 }
 
 static u64 settle_step(void *map, u64 *id, struct sharer *sharer, struct settling *s)
@@ -379,7 +396,8 @@ static __always_inline void gave(struct act *act, struct sharer *sharer, u64 id,
 	labels &= everything(act) & ~sharer->labels & ~sharer->cleared;
 	if (!labels)
 		return;
-	if (sharer->writes_count || sharer->flags & SHARER_MANY_WRITES || in_group(sharer))
+	if (sharer->writes_count || sharer->passes || sharer->flags & SHARER_MANY_WRITES ||
+	    in_group(sharer))
 		grow(act, own_number(id), labels);
 	else
 		__sync_fetch_and_or(&sharer->labels, labels);
@@ -464,6 +482,8 @@ static __always_inline bool await(struct act *act, u64 channel, u64 other)
 		thread->wait_slot = slot;
 		slot--;
 		BOUND(slot, MAX_SHARED_WAITS - 1);
+		if (passes(sharer, slot))
+			__sync_fetch_and_and(&sharer->passes, ~(1U << slot));
 		sharer->waits[slot].channel = channel;
 		sharer->waits[slot].other = other;
 	} else {
@@ -473,7 +493,23 @@ static __always_inline bool await(struct act *act, u64 channel, u64 other)
 	thread->wait.other = other;
 	/* Only behind this are the channel's labels looked at: who adds to them later sees
 	 * the slot. */
-	full_barrier(&sharer->pad);
+	full_barrier(&sharer->passes);
+	return true;
+}
+
+/* pass_on notes that what the thread waits for goes on into a pipe, in which nobody looks
+ * at it again. False: there is no slot for that. */
+static __always_inline bool pass_on(struct sharer *sharer, struct file_id *out)
+{
+	struct thread *thread = thread_state();
+	u64 slot;
+
+	if (!thread || !thread->wait_slot)
+		return false;
+	slot = thread->wait_slot - 1;
+	BOUND(slot, MAX_SHARED_WAITS - 1);
+	sharer->outs[slot] = *out;
+	__sync_fetch_and_or(&sharer->passes, 1U << slot);
 	return true;
 }
 
@@ -486,8 +522,10 @@ static __always_inline void end_wait(struct process *process)
 	if (!thread || !thread->wait_slot)
 		return;
 	sharer = sharer_of(process);
-	if (sharer)
+	if (sharer) {
+		__sync_fetch_and_and(&sharer->passes, ~(1U << (thread->wait_slot - 1 & 31)));
 		__sync_fetch_and_and(&sharer->wait_slots, ~(1U << (thread->wait_slot - 1 & 31)));
+	}
 	thread->wait_slot = 0;
 }
 

@@ -148,6 +148,7 @@ static __always_inline bool inherit(struct act *act, struct process *parent, str
 	if (!to)
 		return false;
 	to->wait_slots = 0;
+	to->passes = 0;
 	to->flags &= ~SHARER_MANY_WAITS;
 	__builtin_memset(to->waits, 0, sizeof(to->waits));
 	for (u32 i = 0; i < MAX_SHARED_GROUPS && !vm; i++)

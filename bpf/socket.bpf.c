@@ -297,6 +297,9 @@ static __always_inline bool pass(struct act *act, struct sock *sk, u16 family)
 	return false;
 }
 
+#define MSG_ZEROCOPY 0x4000000
+
+/* What is sent without a copy can still be changed when the process has other labels. */
 static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr *message)
 {
 	struct sock *sk = BPF_CORE_READ(sock, sk);
@@ -306,6 +309,9 @@ static __always_inline bool on_socket_sendmsg(struct socket *sock, struct msghdr
 
 	if (membership != INSIDE || in_setup(&act))
 		return membership == REFUSED;
+	if (is_inet(family) && BPF_CORE_READ(message, msg_flags) & MSG_ZEROCOPY &&
+	    follows_labels(&act))
+		return refuse_unfollowed(&act, OP_SEND);
 	if (is_inet(family))
 		return send_inet(&act, sk, message, family);
 	if (carried(&act) && to_program(sk, BPF_CORE_READ(message, msg_name)))

@@ -89,6 +89,11 @@ struct super_block___linked {
 	struct mount *s_mounts;
 };
 
+/* With CONFIG_UNICODE. */
+struct super_block___cased {
+	void *s_encoding;
+};
+
 struct timespec64 {
 	s64 tv_sec;
 	long tv_nsec;
@@ -327,6 +332,20 @@ struct socket {
 struct msghdr {
 	void *msg_name;
 	int msg_namelen;
+	unsigned int msg_flags;
+};
+
+struct userfaultfd_ctx {
+	struct mm_struct *mm;
+};
+
+/* io_uring's, with a thread of the kernel's that does what is asked. */
+struct io_sq_data {
+	int task_tgid;
+};
+
+struct io_ring_ctx {
+	struct io_sq_data *sq_data;
 };
 
 struct kern_ipc_perm {

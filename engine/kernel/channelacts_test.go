@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -23,7 +24,7 @@ var errNoStep = errors.New("unknown step")
 
 // channelStep does a step that is about a channel.
 func (s *actorState) channelStep(op string, args []string) error {
-	for _, part := range []func(string, []string) error{s.makeStep, s.socketStep, s.moveStep, s.memoryStep, s.waitStep, s.uringStep, s.familyStep} {
+	for _, part := range []func(string, []string) error{s.makeStep, s.socketStep, s.moveStep, s.memoryStep, s.waitStep, s.uringStep, s.familyStep, s.compatStep, s.flowStep, s.storeStep} {
 		if err := part(op, args); !errors.Is(err, errNoStep) {
 			return err
 		}
@@ -53,7 +54,7 @@ func (s *actorState) makeStep(op string, args []string) error {
 		err := unix.Pipe(fds[:])
 		return errors.Join(s.keep(args[0], fds[0], err), s.keep(args[1], fds[1], err))
 	case "openfd": // NAME PATH FLAGS
-		flags := map[string]int{"r": unix.O_RDONLY, "w": unix.O_WRONLY | unix.O_CREAT, "rw": unix.O_RDWR | unix.O_CREAT}[args[2]]
+		flags := map[string]int{"r": unix.O_RDONLY, "w": unix.O_WRONLY | unix.O_CREAT, "rw": unix.O_RDWR | unix.O_CREAT, "a": unix.O_WRONLY | unix.O_APPEND}[args[2]]
 		fd, err := unix.Open(args[1], flags, 0o644)
 		return s.keep(args[0], fd, err)
 	case "errors": // standard error becomes a descriptor
@@ -392,14 +393,17 @@ func (s *actorState) waitStep(op string, args []string) error {
 		return nil
 	case "finish":
 		return <-s.begun
-	case "waits": // FD: until some thread of this process is in the kernel for it
-		return untilReading()
+	case "waits": // until some thread of this process reads or receives
+		return untilIn("0", "45")
+	case "passing": // until one splices, tees or sends a file
+		return untilIn("275", "276", "40")
 	}
 	return errNoStep
 }
 
-// untilReading returns when another thread is in read or recvfrom.
-func untilReading() error {
+// untilIn returns when another thread is in one of some system calls, for a descriptor
+// that is not standard input.
+func untilIn(numbers ...string) error {
 	for range 100_000 {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
@@ -408,7 +412,7 @@ func untilReading() error {
 		for _, thread := range threads {
 			call, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/syscall")
 			number, rest, _ := bytes.Cut(call, []byte(" "))
-			if n := string(number); n == "0" || n == "45" {
+			if slices.Contains(numbers, string(number)) {
 				if fd, _, _ := bytes.Cut(rest, []byte(" ")); !bytes.Equal(fd, []byte("0x0")) {
 					return nil
 				}

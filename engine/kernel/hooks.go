@@ -29,6 +29,7 @@ const (
 	needBinds                     // addresses that are listened on
 	needChannels                  // labels flow between processes
 	needReceives                  // data that arrives is decided on
+	needFiles                     // rules or labels about files
 	needLock                      // nothing but a lock refuses it
 
 	needAll = needLock<<1 - 1
@@ -61,20 +62,20 @@ func hooks() []hook {
 		{name: "ptrace_traceme", need: needChannels},
 		{name: "path_mknod", need: needNames},
 		{name: "path_mkdir", need: needNames},
-		{name: "path_symlink", need: needNames},
+		{name: "path_symlink", need: needNames | needChannels},
 		{name: "path_unlink", need: needNames},
 		{name: "path_rmdir", need: needNames},
-		{name: "path_link", need: needNames},
-		{name: "path_rename", need: needNames},
+		{name: "path_link", need: needNames | needChannels},
+		{name: "path_rename", need: needNames | needChannels},
 		{name: "path_chmod", need: needNames},
 		{name: "path_chown", need: needNames},
 		{name: "path_truncate", need: needNames},
 		{name: "file_truncate", need: needNames, optional: true},
 		{name: "file_fcntl", need: needNames},
 		{name: "inode_setattr", need: needNames},
-		{name: "inode_setxattr", need: needNames},
+		{name: "inode_setxattr", need: needNames | needChannels},
 		{name: "inode_removexattr", need: needNames},
-		{name: "inode_set_acl", need: needNames, optional: true},
+		{name: "inode_set_acl", need: needNames | needChannels, optional: true},
 		{name: "inode_remove_acl", need: needNames, optional: true},
 		{name: "socket_create", need: needSockets | needSends | needReceives | needChannels},
 		{name: "socket_connect", need: needSockets | needChannels},
@@ -89,6 +90,8 @@ func hooks() []hook {
 		{name: "do_tee", need: needChannels, fentry: true},
 		{name: "__x64_sys_vmsplice", need: needChannels, fentry: true},
 		{name: "__ia32_sys_vmsplice", need: needChannels, fentry: true, optional: true},
+		{name: "__x64_sys_io_setup", need: needChannels, fentry: true},
+		{name: "__ia32_compat_sys_io_setup", need: needChannels, fentry: true, optional: true},
 		{name: "ipc_permission", need: needChannels},
 		{name: "task_free", need: needFlow},
 		{name: "inode_free_security", need: needAlways},
@@ -96,10 +99,16 @@ func hooks() []hook {
 		{name: "d_instantiate", need: needNames | needFlow},
 		{name: "file_permission", need: needFlow | needReceives},
 		{name: "task_kill", need: needLock},
-		{name: "file_ioctl", need: needLock},
-		{name: "file_ioctl_compat", need: needLock, optional: true},
+		{name: "file_ioctl", need: needFiles},
+		{name: "file_ioctl_compat", need: needFiles, optional: true},
 		{name: "file_lock", need: needLock},
-		{name: "socket_accept", need: needLock},
+		{name: "socket_accept", need: needChannels},
+		{name: "socket_getsockopt", need: needReceives | needChannels},
+		{name: "socket_setsockopt", need: needChannels},
+		{name: "inode_getxattr", need: needChannels},
+		{name: "inode_listxattr", need: needChannels},
+		{name: "inode_get_acl", need: needChannels, optional: true},
+		{name: "inode_readlink", need: needChannels},
 		{name: "socket_shutdown", need: needLock},
 		{name: "capable", need: needLock},
 	}
@@ -180,6 +189,10 @@ func needs(image *dfa.Image) need {
 	}
 	if listed(ir.Recv) {
 		result |= needReceives
+	}
+	if image.Labels != 0 || marks(image) || len(image.Protects) > 0 ||
+		slices.ContainsFunc([]ir.Op{ir.Open, ir.Read, ir.Write, ir.Append, ir.Unlink}, listed) {
+		result |= needFiles
 	}
 	return result
 }

@@ -249,6 +249,8 @@ func reasonText(reason uint8) string {
 		return "rules that were added for this process do not hold for the one that it reaches into"
 	case 15:
 		return "rules were added twice while the program was being started"
+	case 16:
+		return "the command exchanges what is in files, renumbers them or shows them under other paths, which no rule can be asked about, and the policy has labels or rules about files"
 	default:
 		return fmt.Sprintf("engine reason %d", reason)
 	}

@@ -14,6 +14,7 @@ import (
 
 // include/uapi/linux/io_uring.h
 const (
+	uringFallocate        = 17
 	uringRead, uringWrite = 22, 23
 	uringSend, uringRecv  = 26, 27
 	uringSplice, uringTee = 30, 33
@@ -78,8 +79,11 @@ func uring(how string, op uint8, fd, second int) error {
 	if op == uringSend || op == uringRecv {
 		entry.offset = 0
 	}
-	if op == uringTee {
+	switch op {
+	case uringTee:
 		entry.offset, entry.addr = 0, 0
+	case uringFallocate: // the length is in the address, and the mode in the length
+		entry.offset, entry.addr, entry.length = 0, 2, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE
 	}
 	if how == "worker" {
 		entry.flags = uringAsync
@@ -104,14 +108,27 @@ func uring(how string, op uint8, fd, second int) error {
 
 // uringStep: HOW OPERATION FD [SECOND].
 func (s *actorState) uringStep(op string, args []string) error {
-	if op != "uring" {
+	switch op {
+	case "uring":
+	case "ring": // NAME [polled]: a ring
+		params := uringParams{}
+		if len(args) > 1 {
+			params.flags, params.idle = uringPolled, 1000
+		}
+		ring, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&params)), 0)
+		return s.keep(args[0], int(ring), errnoError(errno))
+	case "mapring": // RING
+		_, err := unix.Mmap(s.fd(args[0]), uringEntries, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		return err
+	default:
 		return errNoStep
 	}
 	second := -1
 	if len(args) > 3 {
 		second = s.fd(args[3])
 	}
-	number := map[string]uint8{"read": uringRead, "write": uringWrite, "send": uringSend, "recv": uringRecv, "splice": uringSplice, "tee": uringTee}[args[1]]
+	number := map[string]uint8{"read": uringRead, "write": uringWrite, "send": uringSend, "recv": uringRecv, "splice": uringSplice, "tee": uringTee,
+		"fallocate": uringFallocate}[args[1]]
 	return uring(args[0], number, s.fd(args[2]), second)
 }
 
