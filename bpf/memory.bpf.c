@@ -201,33 +201,6 @@ TWIN_BODY(mod_mmap_file, "fmod_ret/security_mmap_file",
 	  (struct file * file, unsigned long prot, unsigned long flags),
 	  on_mmap_file(file, prot, flags))
 
-/* The ring of completions of AIO is mapped, and shared with children, without a question. */
-static __always_inline void shares_completions(void)
-{
-	struct act act = {};
-
-	if (enter(&act) != INSIDE || in_setup(&act) || !follows_labels(&act))
-		return;
-	share_memory(&act);
-	if (denied(&act))
-		saturate_scope(&act);
-}
-
-SEC("fentry/__x64_sys_io_setup")
-int BPF_PROG(fn___x64_sys_io_setup, const struct pt_regs *regs)
-{
-	shares_completions();
-	return 0;
-}
-
-/* Of 32-bit programs. */
-SEC("fentry/__ia32_compat_sys_io_setup")
-int BPF_PROG(fn___ia32_compat_sys_io_setup, const struct pt_regs *regs)
-{
-	shares_completions();
-	return 0;
-}
-
 #define PTRACE_MODE_ATTACH 2
 #define PTRACE_MODE_NOAUDIT 4
 

@@ -9,6 +9,21 @@
 #define CLONE_THREAD 0x10000
 #define CLONE_INTO_CGROUP 0x200000000UL
 
+/* share_completions: no hook sees that the ring of completions of AIO is mapped, and it is
+ * shared with children. False: there is no room to note it, deny. */
+static __always_inline bool share_completions(struct act *act, struct process *parent)
+{
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
+	struct sharer *sharer;
+
+	if (!bpf_core_field_exists(mm->ioctx_table) || !BPF_CORE_READ(mm, ioctx_table))
+		return true;
+	sharer = own_sharer(act);
+	if (sharer)
+		join(sharer, share_number(parent->id, 0, SHARE_GROUP), false);
+	return sharer;
+}
+
 /*
  * A new process gets its parent's state before it can run, wherever it was cloned
  * into. Threads share their leader's.
@@ -44,7 +59,8 @@ static __always_inline bool on_task_alloc(struct task_struct *task, unsigned lon
 		child->ancestors[i] = process->ancestors[i - 1];
 	child->growth = process->growth;
 	child->generation = process->generation;
-	if (!inherit(&act, process, child, follows_labels(&act) && flags & CLONE_VM)) {
+	if ((follows_labels(&act) && !share_completions(&act, process)) ||
+	    !inherit(&act, process, child, follows_labels(&act) && flags & CLONE_VM)) {
 		count_starved(&act);
 		return true;
 	}

@@ -211,6 +211,7 @@ struct signal_struct {
 
 struct mm_struct {
 	unsigned long arg_start, arg_end;
+	void *ioctx_table; /* with CONFIG_AIO */
 };
 
 struct bpf_prog;

@@ -90,8 +90,6 @@ func hooks() []hook {
 		{name: "do_tee", need: needChannels, fentry: true},
 		{name: "__x64_sys_vmsplice", need: needChannels, fentry: true},
 		{name: "__ia32_sys_vmsplice", need: needChannels, fentry: true, optional: true},
-		{name: "__x64_sys_io_setup", need: needChannels, fentry: true},
-		{name: "__ia32_compat_sys_io_setup", need: needChannels, fentry: true, optional: true},
 		{name: "ipc_permission", need: needChannels},
 		{name: "task_free", need: needFlow},
 		{name: "inode_free_security", need: needAlways},
