@@ -8,7 +8,7 @@
 #ifndef ACTPLANE_ABI_H
 #define ACTPLANE_ABI_H
 
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 
 /* Bounds; those that the compiler checks are in policy/ir too, and a test
  * compares the two. */

@@ -490,8 +490,9 @@ type CheckerThread struct {
 		Owners CheckerFileOwners
 		Shared uint64
 	}
-	Copied CheckerFileId
-	Args   [2304]int8
+	Copied  CheckerFileId
+	Looking uint64
+	Args    [2304]int8
 }
 
 // Names of all BPF objects in the ELF.

@@ -187,7 +187,7 @@ type EnforcerKnownPath struct {
 type EnforcerLimits uint32
 
 const (
-	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 3
+	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 4
 	EnforcerLimitsLIMIT_SCOPES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_IMAGES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_LABELS            EnforcerLimits = 64
@@ -623,8 +623,9 @@ type EnforcerThread struct {
 		Owners EnforcerFileOwners
 		Shared uint64
 	}
-	Copied EnforcerFileId
-	Args   [2304]int8
+	Copied  EnforcerFileId
+	Looking uint64
+	Args    [2304]int8
 }
 
 // Names of all BPF objects in the ELF.

@@ -171,6 +171,40 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 		remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
 }
 
+#define ENVIRON 0x006e6f7269766e65ULL /* "environ" */
+#define MEM 0x006d656dU		      /* "mem" */
+
+/* is_memory tells /proc/PID/environ and /proc/PID/mem. */
+static __always_inline bool is_memory(struct file *file)
+{
+	const unsigned char *name;
+	u64 text = 0;
+
+	if (file->f_inode->i_sb->s_magic != PROC_MAGIC)
+		return false;
+	name = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	if (BPF_CORE_READ(file, f_path.dentry, d_name.len) == 7)
+		bpf_probe_read_kernel(&text, 8, name);
+	else if (BPF_CORE_READ(file, f_path.dentry, d_name.len) == 3)
+		bpf_probe_read_kernel(&text, 4, name);
+	return text == ENVIRON || text == MEM;
+}
+
+/* look_later notes what is opened for where the kernel asks whether the process may look
+ * into the other one; see watch. */
+static __always_inline void look_later(struct act *act, struct file *file)
+{
+	struct thread *thread;
+
+	if (!is_memory(file) || denied(act) || !follows_labels(act))
+		return;
+	thread = new_thread_state();
+	if (thread)
+		thread->looking = number_of(file->f_inode);
+	else
+		refuse(act, OP_OPEN, REASON_NO_MEMORY);
+}
+
 /* A POSIX queue of messages: no hook sees what is put in and taken out. */
 static __always_inline bool is_queue(struct file *file)
 {
@@ -200,6 +234,7 @@ static __always_inline bool on_file_open(struct file *file)
 		refuse(&act, OP_OPEN, REASON_UNFOLLOWED);
 	else
 		judge_open(&act, file, mode);
+	look_later(&act, file);
 	return end(&act);
 }
 TWIN(file_open, (struct file * file), (file))

@@ -16,8 +16,8 @@ static __always_inline void inode_goes(struct inode *inode)
 		__sync_fetch_and_add(&host->changes, 1);
 	if (host && type == S_IFDIR)
 		__sync_fetch_and_add(&host->directories, 1);
-	/* Else it only leaves the cache; but what is in a pipe goes with its inode. */
-	if (!inode->i_nlink || type == S_IFIFO) {
+	/* Else it only leaves the cache; but what is in a pipe or in /proc goes with its inode. */
+	if (!inode->i_nlink || type == S_IFIFO || inode->i_sb->s_magic == PROC_MAGIC) {
 		drop_inode(inode);
 	} else if (later_id(inode, &later)) {
 		id = file_id(inode);

@@ -262,6 +262,42 @@ static __always_inline void look_into(struct act *act, struct process *other)
 		note_gain(act, gained, WAY_INTO, other->id, 0);
 }
 
+/* opened_into returns the inode of the file in /proc by which the thread opens the memory of
+ * a task, or 0. */
+static __always_inline u64 opened_into(struct task_struct *target)
+{
+	struct thread *thread = thread_state();
+	struct proc_inode *opened;
+	u64 inode = thread ? thread->looking : 0;
+
+	if (!inode)
+		return 0;
+	thread->looking = 0;
+	opened = (void *)inode - bpf_core_field_offset(struct proc_inode, vfs_inode);
+	return BPF_CORE_READ(opened, pid) == BPF_CORE_READ(target, thread_pid) ? inode : 0;
+}
+
+/*
+ * watch: what is read through a file in /proc later, by whoever has it then, is the memory
+ * of another process, which is listed as if it had mapped the file. WRITES: what is
+ * written to it goes there.
+ */
+__noinline int watch(struct act *act, u64 id, u64 inode, u32 writes)
+{
+	struct sharer *theirs = bpf_map_lookup_elem(&sharers, &id);
+	struct file_id file;
+
+	if (!act || !theirs || !inode)
+		return 0;
+	file = file_id((void *)inode);
+	map_write(theirs, &file);
+	if (writes)
+		map_read(theirs, id_number(&file, SHARE_FILE));
+	full_barrier(&theirs->passes);
+	add_to_file(act, inode, *(volatile u64 *)&theirs->labels, FILE_SHARED);
+	return 0;
+}
+
 /* reach_into moves labels between a process and one that it looks into. What can't be
  * told apart, as an open of /proc/PID/mem, goes both ways for good. */
 static __always_inline void reach_into(struct act *act, struct process *other, u32 mode)
@@ -270,7 +306,8 @@ static __always_inline void reach_into(struct act *act, struct process *other, u
 
 	if (!(mode & PTRACE_MODE_ATTACH)) {
 		/* Of opens, /proc/PID/environ and its like. */
-		if (opening() || number == X86_IO_URING_ENTER)
+		if (opening() || number == X86_IO_URING_ENTER ||
+		    is_worker(bpf_get_current_task_btf()))
 			look_into(act, other);
 		return;
 	}
@@ -303,6 +340,7 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 	struct act act = {};
 	struct process *other;
 	bool refused;
+	u64 opened;
 
 	if (!begin(&act, &refused))
 		return refused;
@@ -312,8 +350,14 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 	else if (mode & PTRACE_MODE_ATTACH && less_confined(&act, other))
 		refuse(&act, OP_OPEN, REASON_LESS_CONFINED);
 	else if (other != current_process() && !(mode & PTRACE_MODE_NOAUDIT) &&
-		 follows_labels(&act))
+		 follows_labels(&act)) {
 		reach_into(&act, other, mode);
+		opened = opened_into(target);
+		if (opened && !denied(&act) && sharer_for(&act, other))
+			watch(&act, other->id, opened, mode & PTRACE_MODE_ATTACH);
+		else if (opened)
+			refuse(&act, OP_OPEN, REASON_NO_MEMORY);
+	}
 	/* Who is traced or written to is not the program that ran any more. */
 	if (other && mode & PTRACE_MODE_ATTACH && !(mode & PTRACE_MODE_NOAUDIT) && !denied(&act) &&
 	    !only_reads()) {

@@ -121,6 +121,12 @@ struct inode___split {
 	u32 i_ctime_nsec;
 };
 
+/* Private to fs/proc, but in BTF. */
+struct proc_inode {
+	struct pid *pid;
+	struct inode vfs_inode;
+};
+
 struct dentry {
 	unsigned int d_flags;
 	struct dentry *d_parent;

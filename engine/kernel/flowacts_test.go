@@ -31,6 +31,20 @@ func (s *actorState) flowStep(op string, args []string) error {
 		return errors.New(strconv.Itoa(s.fd(args[0])))
 	case "borrow": // NAME PID NUMBER: another process's descriptor
 		return s.borrow(args[0], args[1], args[2])
+	case "look at", "change": // FD, of a process's memory; its environment is as well at 0
+		at, word := int64(uintptr(unsafe.Pointer(&sharedWord))), make([]byte, 8)
+		if op == "change" {
+			_, err := unix.Pwrite(s.fd(args[0]), word, at)
+			return err
+		}
+		_, err := unix.Pread(s.fd(args[0]), word, at)
+		if err == nil {
+			_, err = unix.Pread(s.fd(args[0]), word, 0)
+		}
+		if errors.Is(err, unix.EIO) { // nothing is mapped at 0
+			return nil
+		}
+		return err
 	case "zerocopy": // SOCKET
 		return unix.SetsockoptInt(s.fd(args[0]), unix.SOL_SOCKET, unix.SO_ZEROCOPY, 1)
 	case "sendzerocopy": // SOCKET

@@ -5,6 +5,7 @@ package kernel
 import (
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -210,6 +211,75 @@ func TestEnviron32(t *testing.T) {
 		reader.want("ok", "environ32", strconv.Itoa(target.cmd.Process.Pid))
 		b.labelled(reader, "environ32")
 		b.clean(clean, "environ32")
+	})
+}
+
+// Of another process's memory it matters what is there when it is read, whoever has opened
+// the file by then; and what is written there is written to the process.
+func TestMemoryOpenedBefore(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newChannelBench(t, tier)
+		for _, c := range []struct{ file, open string }{{"environ", ""}, {"environ", "uring"}, {"environ", "worker"}, {"environ", "polled"}, {"mem", ""}} {
+			how := c.file + " " + c.open
+			target, clean := b.actor(), b.actor()
+			opener, gets := b.connected("stream")
+			for _, of := range []struct {
+				name   string
+				target *actor
+			}{{"e", target}, {"other", clean}} {
+				path := "/proc/" + strconv.Itoa(of.target.cmd.Process.Pid) + "/" + c.file
+				switch {
+				case c.file == "mem":
+					gets.want("ok", "openfd", of.name, path, "rw")
+				case c.open == "":
+					opener.want("ok", "openfd", of.name, path, "r")
+					opener.want("ok", "give", "s", of.name)
+					gets.want("ok", "take", "s", of.name)
+				default:
+					opener.want("ok", "uringopen", strings.TrimPrefix(c.open, "uring"), of.name, path)
+					opener.want("ok", "give", "s", of.name)
+					gets.want("ok", "take", "s", of.name)
+				}
+				gets.want("ok", "look at", of.name)
+			}
+			b.clean(gets, how+" of clean memory")
+			target.want("ok", "read", b.secret)
+			gets.want("ok", "look at", "other")
+			if c.file == "environ" { // else they have each other's labels
+				b.clean(gets, how+", before it has read")
+			}
+			gets.want("ok", "look at", "e")
+			b.labelled(gets, how)
+			b.clean(opener, how+", who has opened it and not read")
+			if c.file == "environ" {
+				b.clean(clean, how+" of another process")
+			}
+		}
+	})
+}
+
+// A descriptor of a process's memory that is passed on moves labels as well, both ways.
+func TestMemoryPassedOn(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newChannelBench(t, tier)
+		target, late, other := b.actor(), b.actor(), b.actor()
+		opener, gets := b.connected("stream")
+		opener.want("ok", "openfd", "m", "/proc/"+strconv.Itoa(target.cmd.Process.Pid)+"/mem", "rw")
+		opener.want("ok", "give", "s", "m")
+		gets.want("ok", "take", "s", "m")
+		late.want("ok", "borrow", "m", strconv.Itoa(opener.cmd.Process.Pid), opener.do("number", "m"))
+		gets.want("ok", "look at", "m")
+		gets.want("ok", "change", "m")
+		b.clean(target, "written to by a clean process")
+		b.clean(gets, "before")
+		gets.want("ok", "read", b.secret)
+		b.clean(target, "before it is written to")
+		gets.want("ok", "change", "m")
+		b.labelled(target, "written to through a descriptor that was passed on")
+		b.clean(late, "who has it and does not read")
+		late.want("ok", "look at", "m")
+		b.labelled(late, "read through a descriptor that was passed on")
+		b.clean(other, "another process")
 	})
 }
 

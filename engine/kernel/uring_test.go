@@ -15,6 +15,7 @@ import (
 // include/uapi/linux/io_uring.h
 const (
 	uringFallocate        = 17
+	uringOpen             = 18
 	uringRead, uringWrite = 22, 23
 	uringSend, uringRecv  = 26, 27
 	uringSplice, uringTee = 30, 33
@@ -47,24 +48,25 @@ type uringEntry struct {
 	_              [2]uint64
 }
 
-// uring does one operation through a ring of its own: HOW is "", "worker" or "polled".
-func uring(how string, op uint8, fd, second int) error {
+// uring does one operation through a ring of its own, and returns its result: HOW is "",
+// "worker" or "polled".
+func uring(how string, op uint8, fd, second int, path string) (int, error) {
 	params := uringParams{}
 	if how == "polled" {
 		params.flags, params.idle = uringPolled, 1000
 	}
 	ring, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 4, uintptr(unsafe.Pointer(&params)), 0)
 	if errno != 0 {
-		return errno
+		return 0, errno
 	}
 	defer unix.Close(int(ring))
 	rings, err := unix.Mmap(int(ring), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	entries, err := unix.Mmap(int(ring), uringEntries, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	word := func(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&rings[offset])) }
 	data := make([]byte, 64)
@@ -73,6 +75,11 @@ func uring(how string, op uint8, fd, second int) error {
 	defer pin.Unpin()
 	entry := (*uringEntry)(unsafe.Pointer(&entries[0]))
 	*entry = uringEntry{op: op, fd: int32(fd), addr: uint64(uintptr(unsafe.Pointer(&data[0]))), length: 1, offset: ^uint64(0)}
+	if op == uringOpen { // the length is the mode
+		name := append([]byte(path), 0)
+		pin.Pin(&name[0])
+		entry.addr, entry.length, entry.offset = uint64(uintptr(unsafe.Pointer(&name[0]))), 0, 0
+	}
 	if op == uringSplice || op == uringTee {
 		entry.fd, entry.spliceFD, entry.addr = int32(second), int32(fd), ^uint64(0)
 	}
@@ -96,20 +103,24 @@ func uring(how string, op uint8, fd, second int) error {
 	}
 	for atomic.LoadUint32(word(params.cq.tail)) == 0 {
 		if _, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, ring, submit, 1, flags, 0, 0); errno != 0 && errno != unix.EINTR {
-			return errno
+			return 0, errno
 		}
 		submit = 0
 	}
-	if result := *(*int32)(unsafe.Pointer(&rings[params.cq.dropped+8])); result < 0 {
-		return syscall.Errno(-result)
+	result := *(*int32)(unsafe.Pointer(&rings[params.cq.dropped+8]))
+	if result < 0 {
+		return 0, syscall.Errno(-result)
 	}
-	return nil
+	return int(result), nil
 }
 
 // uringStep: HOW OPERATION FD [SECOND].
 func (s *actorState) uringStep(op string, args []string) error {
 	switch op {
 	case "uring":
+	case "uringopen": // HOW NAME PATH
+		fd, err := uring(args[0], uringOpen, unix.AT_FDCWD, -1, args[2])
+		return s.keep(args[1], fd, err)
 	case "ring": // NAME [polled]: a ring
 		params := uringParams{}
 		if len(args) > 1 {
@@ -129,7 +140,8 @@ func (s *actorState) uringStep(op string, args []string) error {
 	}
 	number := map[string]uint8{"read": uringRead, "write": uringWrite, "send": uringSend, "recv": uringRecv, "splice": uringSplice, "tee": uringTee,
 		"fallocate": uringFallocate}[args[1]]
-	return uring(args[0], number, s.fd(args[2]), second)
+	_, err := uring(args[0], number, s.fd(args[2]), second, "")
+	return err
 }
 
 // io_uring's operations are seen as the system calls are, whether the caller, a worker or
