@@ -62,7 +62,7 @@ both "the host's root" "with it all of the host's files" host-root -v /:/host:ro
 refused "the host's pins" 'pinned tables' bpf-files -v /sys/fs/bpf:/b:ro
 refused "the engine's folder" 'speak for the engine' actplane-files -v /var/lib/actplane:/a
 refused "the host's programs" 'decides what this host runs' host-system -v /usr/bin:/b
-both "cgroups" 'writable' 'host-cgroups, writable-cgroups' -v /sys/fs/cgroup:/c
+both "cgroups" 'can change their own limits' writable-cgroups -v /sys/fs/cgroup:/c
 both "a disk" 'a block device' host-devices --device /dev/vda
 refused "a rule for disks" 'it may use block devices' host-devices --device-cgroup-rule 'b *:* rwm'
 refused "several at once" "shares the host's process namespace.*docker.sock" 'host-pid, docker-socket' --pid host -v /run/docker.sock:/s

@@ -80,7 +80,9 @@ func judgeCapabilities(list []Capability, sharedPID bool) []Finding {
 				fmt.Sprintf("start it without --cap-add %s, or take it away with limits: {capabilities: {drop: [%s]}} in a policy", short, short)})
 		}
 	}
-	if len(found) == len(strongCapabilities()) {
+	// Managers that are older than CAP_BPF do not give it.
+	others := slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Kind == CapBPF })
+	if len(others) == len(strongCapabilities())-1 {
 		found = append(found, Finding{Privileged, at, "it is privileged: it has every capability", "start it without --privileged"})
 	}
 	if c, ok := has(capPtrace); ok && sharedPID {

@@ -139,6 +139,8 @@ func TestJudge(t *testing.T) {
 		{"ambient alone", spec(`"capabilities":{"ambient":["CAP_SYS_MODULE"]}`, "", ""), "cap-sys-module"},
 		{"handles", spec(caps("CAP_DAC_READ_SEARCH"), "", ""), "cap-dac-read-search"},
 		{"privileged", spec(all, `{"destination":"/sys/fs/cgroup","type":"cgroup","options":["rw"]}`, `"resources":{"devices":[{"allow":true,"access":"rwm"}]}`), "privileged"},
+		{"privileged by an older manager", spec(strings.Replace(all, `"CAP_BPF",`, "", 1), "", ""), "privileged"},
+		{"almost", spec(strings.Replace(all, `"CAP_SYS_BOOT",`, "", 1), "", ""), "cap-sys-admin cap-bpf cap-sys-module cap-sys-rawio cap-dac-read-search"},
 		{"privileged with the socket", spec(all, bind("ROOT/run/docker.sock", rw), ""), "privileged docker-socket"},
 		{"ptrace in the host's", spec(caps("CAP_SYS_PTRACE"), "", `"namespaces":[{"type":"mount"},{"type":"cgroup"}],"readonlyPaths":["/proc"],"maskedPaths":["/sys"]`), "cap-sys-ptrace host-pid"},
 		{"ptrace with another", spec(caps("CAP_SYS_PTRACE"), "", strings.Replace(ownNamespaces, `{"type":"pid"}`, fmt.Sprintf(`{"type":"pid","path":"/proc/%d/ns/uts"}`, os.Getpid()), 1)), "cap-sys-ptrace"},
