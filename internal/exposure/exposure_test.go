@@ -311,6 +311,33 @@ func TestJudgeMounted(t *testing.T) {
 	}
 }
 
+// Runtimes differ: crun makes mounts read-only after its hooks. What is below a mount is not made read-only with it.
+func TestJudgeMountedByRuntimes(t *testing.T) {
+	w := newHostWorld(t, nil)
+	const info = "30 20 0:999 / ROOT rw - overlay overlay rw\n31 30 0:998 / ROOT/cg MODE - cgroup2 cgroup2 rw\n"
+	for _, test := range []struct {
+		name, info string
+		mounts     []Mount
+		want       string
+	}{
+		{"runc", strings.ReplaceAll(info, "MODE", "ro"), nil, ""},
+		{"crun", strings.ReplaceAll(info, "MODE", "rw"), []Mount{{Destination: "/cg/", Type: "cgroup2", ReadOnly: true}}, ""},
+		{"nobody makes it so", strings.ReplaceAll(info, "MODE", "rw"), nil, "writable-cgroups"},
+		{"one of two", strings.ReplaceAll(info, "MODE", "rw"), []Mount{{Destination: "/cg", ReadOnly: true}, {Destination: "/cg"}}, "writable-cgroups"},
+		{"below it", strings.ReplaceAll(strings.ReplaceAll(info, "MODE", "rw"), "/cg", "/cg/x"), []Mount{{Destination: "/cg", ReadOnly: true}}, "writable-cgroups"},
+		{"cgroups of the first version", "30 20 0:999 / ROOT rw - overlay overlay rw\n31 30 0:998 / ROOT/cg/cpu rw - cgroup cgroup rw\n", []Mount{{Destination: "/cg", Type: "cgroup", ReadOnly: true}}, ""},
+	} {
+		mounts, err := mountinfo.GetMountsFromReader(strings.NewReader(strings.ReplaceAll(test.info, "ROOT", "/r")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := w.JudgeMounted(&Container{Mounts: test.mounts}, mounts, "/r", nil)
+		if err != nil || names(found) != test.want {
+			t.Errorf("%s: got %v, error %v, want %q", test.name, found, err, test.want)
+		}
+	}
+}
+
 // A mount of another namespace has no name here, and is refused.
 func TestElsewhere(t *testing.T) {
 	w := newHostWorld(t, nil)

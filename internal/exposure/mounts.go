@@ -192,8 +192,10 @@ func (p part) fix(kind Kind) string {
 }
 
 // JudgeMounted judges what a container's first process has below its root directory, as
-// the kernel tells it: whatever was exchanged between judging paths and mounting them. The
-// namespaces are those of the container; own are directories of the host whose mounts are ours.
+// the kernel tells it: whatever was exchanged between judging paths and mounting them. Own
+// are directories of the host whose mounts are ours.
+//
+// crun makes mounts read-only later, so that the container's specification says what will be.
 func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs string, own []string) ([]Finding, error) {
 	var ours []place
 	for _, name := range own {
@@ -211,9 +213,9 @@ func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs strin
 			continue
 		}
 		there = true
-		p := part{place: place{deviceOf(mount), mount.Root}, fstype: mount.FSType, writable: writable(mount), whole: mount.Root == "/",
+		p := part{place: place{deviceOf(mount), mount.Root}, fstype: mount.FSType, whole: mount.Root == "/",
 			mount: path.Clean("/" + strings.TrimPrefix(mount.Mountpoint, rootfs))}
-		p.at = p.mount
+		p.at, p.writable = p.mount, writable(mount) && !c.willBeReadOnly(p)
 		if whole != "" && below(p.mount, whole) || slices.ContainsFunc(ours, func(o place) bool { return o.covers(p.place) }) {
 			continue
 		}
@@ -228,6 +230,23 @@ func (h *Host) JudgeMounted(c *Container, mounts []*mountinfo.Info, rootfs strin
 		return nil, fmt.Errorf("nothing is mounted at %q", rootfs)
 	}
 	return Arrange(found), nil
+}
+
+// willBeReadOnly tells whether the specification makes a mount read-only: all that it has
+// there, or the cgroups of which this is one.
+func (c *Container) willBeReadOnly(p part) bool {
+	readOnly := false
+	for _, m := range c.Mounts {
+		at := path.Clean("/" + m.Destination)
+		if at != p.mount && !(m.Type == "cgroup" && p.fstype == "cgroup" && below(p.mount, at)) {
+			continue
+		}
+		if !m.ReadOnly {
+			return false
+		}
+		readOnly = true
+	}
+	return readOnly
 }
 
 // named says in sentences what is known of a mount: not the path that it was mounted by.

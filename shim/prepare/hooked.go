@@ -77,7 +77,8 @@ func (h *Host) verify(config *Config, root bundle.Object, state *specs.State, ro
 		return err
 	}
 	given.Runtime, given.RuntimeAt = h.program(state.Pid), "runtime"
-	given.Mounts = nil // judged below, as they are
+	bare := *given
+	bare.Mounts = nil // judged as they are
 	here, err := exposure.Look(exposure.Options{Guarded: config.GuardedPaths})
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (h *Host) verify(config *Config, root bundle.Object, state *specs.State, ro
 	if err != nil {
 		return fmt.Errorf("look at the container's mounts: %w", err)
 	}
-	refused, _ := exposure.Sort(exposure.Arrange(append(here.Judge(given), mounted...)), config.Allow)
+	refused, _ := exposure.Sort(exposure.Arrange(append(here.Judge(&bare), mounted...)), config.Allow)
 	return exposure.Refusal(fmt.Sprintf("container %.12q", state.ID), refused, h.Config)
 }
 

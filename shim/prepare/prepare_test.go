@@ -324,35 +324,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What "compose run" makes of a service whose annotations it loses does not start: neither
-// the policy that they name nor any other is there. What holds for all is still there.
-func TestLostAnnotations(t *testing.T) {
-	annotated := strings.Replace(minimal, "ADD", `,"annotations":{"dev.actplane.policy-file":"/src/own.yaml","com.docker.compose.oneoff":"True"}`, 1)
-	lost := strings.Replace(annotated, `"dev.actplane.policy-file":"/src/own.yaml",`, "", 1)
-	for _, test := range []struct{ name, config, host, floor, want string }{
-		{"kept", annotated, "", "", ""},
-		{"lost", lost, "", "", noneFound},
-		{"lost, and required in words", lost, "require_policy: true\n", "", noneFound},
-		{"lost, and there is a floor", lost, "", good, ""},
-		{"lost, and none is required", lost, "require_policy: false\n", "", ""},
-	} {
-		files := map[string]string{"src/own.yaml": "# own\n" + good, "etc/config.yaml": test.host}
-		if test.floor != "" {
-			files["etc/policy.d/a.yaml"] = test.floor
-		}
-		w := newWorld(t, test.config, files)
-		before := w.config(t)
-		err := w.prepare(t)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !bytes.Equal(before, w.config(t))) {
-			t.Errorf("%s: error %v instead of %q", test.name, err, test.want)
-		}
-		record, err := w.Records.Load(id)
-		if test.name == "lost, and none is required" && (err != nil || !record.Unmanaged) || test.want != "" && err == nil {
-			t.Errorf("%s: record %v, error %v", test.name, record, err)
-		}
-	}
-}
-
 // An image must not lead a mount, and what is in it, to paths that no pattern has.
 func TestLinksOfTheImage(t *testing.T) {
 	tests := []struct{ name, link, add, policy, want string }{
