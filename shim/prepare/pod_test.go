@@ -152,3 +152,20 @@ func TestContainerAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// What to do is said in the words of who starts the container.
+func TestNoPolicy(t *testing.T) {
+	for _, test := range []struct {
+		plan      plan
+		want, not string
+	}{
+		{plan{docker: true, spec: &spec{}}, "--label dev.actplane.policy-file=PATH", "--annotation"},
+		{plan{home: "/snapshots/1/fs", spec: &spec{}}, "--annotation dev.actplane.policy-file=PATH", "-v"},
+		{plan{name: "agent", spec: &spec{annotations: member}}, "pod_annotations", "--"},
+	} {
+		test.plan.settings = &settings{workspace: "/"}
+		if got := test.plan.noPolicy(id).Error(); !strings.Contains(got, test.want) || strings.Contains(got, test.not) {
+			t.Errorf("%q", got)
+		}
+	}
+}

@@ -142,6 +142,7 @@ func (h *Host) Prepare(ctx context.Context, container Container) (*Staged, error
 type plan struct {
 	spec     *spec
 	settings *settings
+	docker   bool // it is Docker's
 	name     string
 	layers   []document
 	compiled *policy.Policy // nil without a policy
@@ -169,7 +170,7 @@ func (h *Host) plan(container Container, config *Config, root bundle.Object) (*p
 	}
 	if plan.compiled == nil {
 		if config.RequirePolicy {
-			return nil, noPolicy(plan.title(container.ID), plan.settings.workspace, plan.home != "")
+			return nil, plan.noPolicy(container.ID)
 		}
 		return plan, nil
 	}
@@ -213,7 +214,7 @@ func (h *Host) read(container Container, config *Config, root bundle.Object) (*p
 	if err != nil {
 		return nil, err
 	}
-	plan := &plan{spec: spec, settings: settings, name: displayName(spec, docker), image: imageName(spec, docker), ended: docker.ended()}
+	plan := &plan{spec: spec, settings: settings, docker: docker != nil, name: displayName(spec, docker), image: imageName(spec, docker), ended: docker.ended()}
 	plan.home = homeOf(spec, docker)
 	for _, layer := range settings.layers {
 		plan.limits.tighten(layer.limits)
@@ -230,18 +231,22 @@ func (h *Host) read(container Container, config *Config, root bundle.Object) (*p
 	return plan, nil
 }
 
-// noPolicy says what to do. Older Docker has labels, but no annotations.
-func noPolicy(title, workspace string, docker bool) error {
-	flag := "--annotation"
-	if docker {
-		flag = "--label"
+// noPolicy says what to do, in the words of who starts the container: older Docker has
+// labels, but no annotations, and Kubernetes has no command line.
+func (p *plan) noPolicy(id string) error {
+	key := Prefix + keyPolicyFile
+	how, example := "--annotation "+key+"=PATH", ""
+	switch {
+	case p.spec.containerName() != "":
+		how = "the pod's annotation " + key + ", which the container manager has to pass on (pod_annotations of containerd, allowed_annotations of CRI-O)"
+	case p.docker:
+		how, example = "--label "+key+"=PATH", ` (such as -v "$PWD:/src" -w /src)`
 	}
-	where := "into its workspace " + workspace
-	if workspace == "/" {
-		where = `as part of its working directory (such as -v "$PWD:/src" -w /src)`
+	where := "into its workspace " + p.settings.workspace
+	if p.settings.workspace == "/" {
+		where = "as part of its working directory" + example
 	}
-	return fmt.Errorf("no policy found for container %q: mount an actplane.yaml %s, or name a mounted one with %s %s=PATH",
-		title, where, flag, Prefix+keyPolicyFile)
+	return fmt.Errorf("no policy found for container %q: mount an actplane.yaml %s, or name a mounted one with %s", p.title(id), where, how)
 }
 
 func (p *plan) title(id string) string {
