@@ -12,6 +12,7 @@ SEED   ?= 1
 COUNT  ?= 1000
 PREFIX ?= /usr/local
 BINDIR ?= bin
+DEBDIR ?= dist
 # What --version says.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty --abbrev=12 2>/dev/null || echo devel)
 
@@ -29,7 +30,7 @@ SCRIPTS  = $(shell awk 'FNR == 1 && /^\#!.*[\/ ](ba|da)?sh$$/ || /^\# shellcheck
 export GOFLAGS ?= -buildvcs=false
 
 .DEFAULT_GOAL := build
-.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance differential budgets bench demo install vm clean
+.PHONY: help build generate fmt lint lint-c lint-sh lint-go test test-all conformance differential budgets bench demo install deb vm clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -89,9 +90,12 @@ demo: build ## a real agent container under a policy
 install: build ## binaries to PREFIX/bin, and the runtime "actplane" to Docker (root)
 	bin/actplane install --prefix $(PREFIX)
 
+deb: build ## the Debian package, in DEBDIR [DEBVERSION=1.2.3]
+	packaging/deb/build $(BINDIR) $(DEBDIR) $(DEBVERSION)
+
 vm: build ## run SCRIPT=file in the Docker VM [KERNEL=6.12 LSM=bpf|nobpf FILES=folder]
 	@test -n "$(SCRIPT)" || { echo 'usage: make vm SCRIPT=file [KERNEL=6.12] [LSM=bpf|nobpf] [FILES=folder]'; exit 2; }
 	@KERNEL=$(KERNEL) LSM=$(LSM) FILES="$(FILES)" integration/vm/docker "$(SCRIPT)"
 
 clean: ## what was built in the tree; the cache of kernels and machines stays
-	rm -rf bin
+	rm -rf bin dist

@@ -67,6 +67,12 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runHelperMain(args[2:], stderr)
 	}
 	app := newApp()
+	if len(args) == 2 && args[1] == manHelper {
+		if writeManual(stdout, app) != nil {
+			return exitEnvironment
+		}
+		return 0
+	}
 	if len(args) > 1 && args[1] == completeHelper {
 		return completeMain(app, args[2:], stdout)
 	}

@@ -34,9 +34,11 @@ type setup struct {
 	dry     bool
 	systemd bool
 	restart bool // front ends that read their files only then
-	engine  daemon.Options
-	pinDir  string
-	served  []*served
+	// packaged is set where programs and unit belong to a package of the distribution.
+	packaged bool
+	engine   daemon.Options
+	pinDir   string
+	served   []*served
 }
 
 func setupFlags() []cli.Flag {
@@ -66,11 +68,19 @@ func newSetup(c *cli.Context) (*setup, error) {
 		dry: c.Bool("dry-run"), systemd: !c.Bool("no-systemd") && systemdRuns(), restart: c.Bool("restart"),
 		engine: engineOptions(c), pinDir: c.String("pin-dir"),
 	}
+	if s.packaged = !c.IsSet("prefix") && isPackaged(s.source); s.packaged {
+		s.prefix = filepath.Dir(s.source)
+	}
 	if err := s.checkUser(c); err != nil {
 		return nil, err
 	}
 	s.served = findFrontEnds(c, s.bin(""))
 	return s, nil
+}
+
+// isPackaged tells whether the programs in a folder came with a package.
+func isPackaged(directory string) bool {
+	return directory == "/usr/bin" && (exists("/usr/lib/systemd/system/"+daemon.Unit) || exists("/lib/systemd/system/"+daemon.Unit))
 }
 
 // checkUser refuses who may not do it before anything is changed. What is not named
@@ -117,14 +127,19 @@ func install(c *cli.Context) error {
 	if err := s.planFrontEnds(false); err != nil {
 		return err
 	}
-	changed, err := s.installPrograms()
-	if err != nil {
-		return err
-	}
-	if s.systemd {
-		if err := s.installUnit(changed); err != nil {
+	if !s.packaged {
+		changed, err := s.installPrograms()
+		if err != nil {
 			return err
 		}
+		if s.systemd {
+			if err := s.installUnit(changed); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.renewEngine(); err != nil {
+		return err
 	}
 	if err := s.configureFrontEnds(!c.Bool("no-verify")); err != nil {
 		return err
@@ -174,6 +189,31 @@ func (s *setup) installFile(from, to string) (changed bool, err error) {
 		return false, err
 	}
 	return true, atomicfile.Write(to, content, atomicfile.Options{Mode: 0o755, Sync: true})
+}
+
+// renewEngine ends an engine that runs a program which is no longer there, and that no
+// unit keeps: what begins a container next starts the new one. What runs stays under
+// policy.
+func (s *setup) renewEngine() error {
+	client, err := daemon.Connect(s.ctx, s.engine)
+	if err != nil {
+		return nil // none runs, or it is being started anew
+	}
+	pid := int(client.Status.Pid)
+	client.Close()
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil || path != s.bin("actplaned")+" (deleted)" {
+		return nil
+	}
+	if err := s.stopEngine(pid); err != nil || s.dry {
+		return err
+	}
+	client, err = daemon.Ensure(s.ctx, s.engine)
+	if err != nil {
+		s.say("note that the engine does not start: \"actplane doctor\" tells why")
+		return nil
+	}
+	return client.Close()
 }
 
 const verifyTime = 20 * time.Second

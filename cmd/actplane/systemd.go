@@ -61,6 +61,9 @@ func (s *setup) installUnit(engineChanged bool) error {
 }
 
 func (s *setup) removeUnit() error {
+	if s.packaged {
+		return s.systemctl("stop", daemon.Unit)
+	}
 	if !exists(unitFile) {
 		return nil
 	}

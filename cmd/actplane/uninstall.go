@@ -23,7 +23,10 @@ func uninstallCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
 		Usage: "undo install: runtime, unit, engine, what is pinned in the kernel, programs",
+		Description: "Refused while anything is under policy. What others wrote in the configurations stays, and so does\n" +
+			"/etc/actplane. Programs of a package go with it: apt-get remove actplane.",
 		Flags: append(setupFlags(),
+			&cli.BoolFlag{Name: "package-removal", Usage: "of the package's scripts: leave its programs and unit, and what is kept of containers", Hidden: true},
 			&cli.BoolFlag{Name: "force", Usage: "also while containers run under policy, which they then lose"}),
 		Action: uninstall,
 	}
@@ -33,6 +36,9 @@ func uninstall(c *cli.Context) error {
 	s, err := newSetup(c)
 	if err != nil {
 		return err
+	}
+	if s.packaged && !c.Bool("package-removal") {
+		return environmentError("these programs belong to a package, and go with it: apt-get remove actplane")
 	}
 	if err := s.planFrontEnds(true); err != nil {
 		return err
@@ -54,6 +60,9 @@ func uninstall(c *cli.Context) error {
 	}
 	if err := s.removePins(); err != nil {
 		return err
+	}
+	if s.packaged {
+		return nil
 	}
 	return s.removePrograms()
 }
@@ -121,7 +130,7 @@ func (s *setup) removePins() error {
 			}
 		}
 	}
-	if s.engine.Directory == "" && exists(stateParent) {
+	if s.engine.Directory == "" && exists(stateParent) && !s.packaged {
 		s.say("remove %s", stateParent)
 		if !s.dry {
 			if err := os.RemoveAll(stateParent); err != nil {
