@@ -13,6 +13,7 @@ import (
 
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/internal/frontend"
+	"github.com/actplane/actplane/packaging"
 )
 
 // frontEndFiles are the flags by which front ends are found.
@@ -41,7 +42,7 @@ func frontEndsNamed(c *cli.Context) bool {
 
 // frontEnds are those that are not to be left alone.
 func frontEnds(c *cli.Context, bin string) []frontend.FrontEnd {
-	programs := frontend.Programs{Directory: bin}
+	programs := frontend.Programs{Directory: bin, Hook: packaging.Hook}
 	probe := frontend.Probe{Able: ableOnce()}
 	var all []frontend.FrontEnd
 	if !c.Bool("no-docker") {

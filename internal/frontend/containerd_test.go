@@ -49,7 +49,7 @@ func fakes(t *testing.T, programs map[string]string) {
 func containerdIn(t *testing.T, version string) (*Containerd, string) {
 	dir := t.TempDir()
 	fakes(t, map[string]string{"containerd": "containerd github.com/containerd/containerd " + version + " abc"})
-	return &Containerd{Programs: Programs{"/p"}, Config: filepath.Join(dir, "containerd/config.toml"), Named: true}, dir
+	return &Containerd{Programs: Programs{Directory: "/p"}, Config: filepath.Join(dir, "containerd/config.toml"), Named: true}, dir
 }
 
 // TestContainerdRich: comments, order, layout and a file without a last line end are
@@ -104,7 +104,7 @@ func TestContainerdMade(t *testing.T) {
 			t.Errorf("%s:\n%s", version, text)
 		}
 		write(t, filepath.Join(dir, "bin", shimProgram), "")
-		c.Programs = Programs{filepath.Join(dir, "bin")}
+		c.Programs = Programs{Directory: filepath.Join(dir, "bin")}
 		do(t, c, false)
 		text := read(t, c.Config)
 		if !strings.Contains(text, want) || !strings.Contains(text, "io.containerd.actplane.v2") || !strings.Contains(text, "runtime_path = ") || strings.Contains(text, "BinaryName") {
@@ -285,7 +285,7 @@ func FuzzBlock(f *testing.F) {
 	for _, seed := range []string{"", "a = 1", "[a]\n", richContainerd, "[plugins]\r\n[plugins.cri]\r\n", "a = {b = {}}", "# c", "[[a]]\nb=1\n", "a = nan"} {
 		f.Add(seed)
 	}
-	ed := (&Containerd{Programs: Programs{"/p"}}).editor(nil, "v1.7.24")
+	ed := (&Containerd{Programs: Programs{Directory: "/p"}}).editor(nil, "v1.7.24")
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := ed.add([]byte(text))
 		if err != nil || strings.Contains(text, blockBegin) {

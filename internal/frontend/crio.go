@@ -74,7 +74,12 @@ func crioVersion(text string) string {
 
 // Plan implements FrontEnd.
 func (c *CRIO) Plan(_ context.Context, remove bool) ([]*Edit, error) {
-	return planOurs(c.dropIn(), []string{c.Config}, c.editor(), []string{"crio", "runtime", "default_runtime"}, remove)
+	edits, err := planOurs(c.dropIn(), []string{c.Config}, c.editor(), []string{"crio", "runtime", "default_runtime"}, remove)
+	if err != nil {
+		return nil, err
+	}
+	hook, err := c.Programs.planHook(HooksFolder, remove)
+	return append(edits, hook...), err
 }
 
 // Apply implements FrontEnd.

@@ -74,7 +74,7 @@ const richDaemonJSON = `{
 }`
 
 func dockerIn(dir string) *Docker {
-	return &Docker{Programs: Programs{"/p"}, Config: filepath.Join(dir, "docker/daemon.json"), Named: true}
+	return &Docker{Programs: Programs{Directory: "/p"}, Config: filepath.Join(dir, "docker/daemon.json"), Named: true}
 }
 
 // TestDockerRich: what was in a full configuration is there afterwards, to the byte.
@@ -108,7 +108,7 @@ func TestDockerMade(t *testing.T) {
 	if text := read(t, d.Config); !strings.Contains(text, "/p/actplane-runtime") {
 		t.Fatal(text)
 	}
-	d.Programs = Programs{"/q"} // an upgrade to another folder
+	d.Programs = Programs{Directory: "/q"} // an upgrade to another folder
 	do(t, d, false)
 	if text := read(t, d.Config); !strings.Contains(text, "/q/actplane-runtime") || strings.Contains(text, "/p/") {
 		t.Fatal(text)

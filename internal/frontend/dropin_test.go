@@ -20,14 +20,14 @@ func TestDropIns(t *testing.T) {
 			standard: "[engine]\nruntime = \"actplane\"\n",
 			want:     "[engine.runtimes]\nactplane = [\"/p/actplane-runtime\"]\n",
 			foreign:  "[engine.runtimes]\nactplane = [\"/usr/bin/other\"]\n",
-			make:     func(config string) FrontEnd { return &Podman{Programs: Programs{"/p"}, Config: config} },
+			make:     func(config string) FrontEnd { return &Podman{Programs: Programs{Directory: "/p"}, Config: config} },
 		},
 		{
 			name: "CRI-O", theirs: "[crio.runtime]\ndefault_runtime = \"crun\"\n[crio.runtime.runtimes.crun]\nruntime_path = \"/usr/bin/crun\"\n",
 			standard: "[crio.runtime]\ndefault_runtime = \"actplane\"\n",
 			want:     "[crio.runtime.runtimes.actplane]\nruntime_path = \"/p/actplane-runtime\"\nruntime_root = \"/run/actplane-crio\"\nruntime_type = \"oci\"\n",
 			foreign:  "[crio.runtime.runtimes.actplane]\nruntime_path = \"/usr/bin/other\"\n",
-			make:     func(config string) FrontEnd { return &CRIO{Programs: Programs{"/p"}, Config: config} },
+			make:     func(config string) FrontEnd { return &CRIO{Programs: Programs{Directory: "/p"}, Config: config} },
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -92,5 +92,43 @@ func TestCRIOVersion(t *testing.T) {
 		if got := crioVersion(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
+	}
+}
+
+// TestHookFile: the hook's file has this installation's path; what was changed in it stays.
+func TestHookFile(t *testing.T) {
+	dir := t.TempDir()
+	const content = "{\n  \"version\": \"1.0.0\",\n  \"hook\": {\"path\": \"/usr/local/bin/actplane-hook\", \"timeout\": 60},\n  \"when\": {}\n}\n"
+	step := func(bin string, remove bool) error {
+		edits, err := Programs{Directory: bin, Hook: content}.planHook(filepath.Join(dir, "hooks.d"), remove)
+		if err == nil {
+			err = applyAll(edits)
+		}
+		return err
+	}
+	path := filepath.Join(dir, "hooks.d", hookName)
+	if err := step("/p", false); err != nil || read(t, path) != strings.Replace(content, "/usr/local/bin", "/p", 1) {
+		t.Fatalf("%v\n%s", err, read(t, path))
+	}
+	changed := strings.Replace(read(t, path), `"when": {}`, `"when": {"always": true}`, 1)
+	write(t, path, changed)
+	if err := step("/p", false); err != nil || read(t, path) != changed {
+		t.Errorf("%v\n%s", err, read(t, path))
+	}
+	if err := step("/q", false); err != nil || !strings.Contains(read(t, path), `"/q/actplane-hook"`) {
+		t.Errorf("%v\n%s", err, read(t, path))
+	}
+	for range 2 { // podman's and CRI-O's
+		if err := step("/q", true); err != nil || exists(path) {
+			t.Errorf("removed: %v", err)
+		}
+	}
+	const foreign = `{"hook":{"path":"/bin/other"}}`
+	write(t, path, foreign)
+	if err := step("/p", false); err == nil || !strings.Contains(err.Error(), "is not ActPlane's") {
+		t.Errorf("another's: %v", err)
+	}
+	if err := step("/p", true); err != nil || read(t, path) != foreign {
+		t.Errorf("another's, removed: %v", err)
 	}
 }

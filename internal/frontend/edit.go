@@ -177,7 +177,7 @@ func (e *Edit) apply() error {
 
 func (e *Edit) replace() error {
 	if e.After == nil {
-		if err := os.Remove(e.target); err != nil {
+		if err := os.Remove(e.target); err != nil && !errors.Is(err, fs.ErrNotExist) { // of another front end, too
 			return err
 		}
 		if e.dropIn && bytes.Contains(e.Before, []byte(folderMade)) && os.Remove(filepath.Dir(e.target)) == nil { // it was empty

@@ -68,7 +68,10 @@ type DeniedError struct{ Who string } // may ask it
 func (e *DeniedError) Error() string { return "only " + e.Who + " may ask it" }
 
 // Programs is where our programs are.
-type Programs struct{ Directory string }
+type Programs struct {
+	Directory string
+	Hook      string // the file of hooks for podman and CRI-O, with a path that is replaced
+}
 
 func (p Programs) path(name string) string { return filepath.Join(p.Directory, name) }
 

@@ -78,7 +78,12 @@ func (p *Podman) knows(ctx context.Context) (bool, error) {
 
 // Plan implements FrontEnd.
 func (p *Podman) Plan(_ context.Context, remove bool) ([]*Edit, error) {
-	return planOurs(p.dropIn(), []string{p.Config}, p.editor(), []string{"engine", "runtime"}, remove)
+	edits, err := planOurs(p.dropIn(), []string{p.Config}, p.editor(), []string{"engine", "runtime"}, remove)
+	if err != nil {
+		return nil, err
+	}
+	hook, err := p.Programs.planHook(HooksFolder, remove)
+	return append(edits, hook...), err
 }
 
 // Apply implements FrontEnd.
