@@ -26,6 +26,10 @@ func strongCapabilities() []strong {
 	}
 }
 
+func isCapability(kind Kind) bool {
+	return kind == CapSysPtrace || slices.ContainsFunc(strongCapabilities(), func(s strong) bool { return s.kind == kind })
+}
+
 // StrongCapabilities are the names of those that are judged.
 func StrongCapabilities() []string {
 	names := []string{capPtrace}

@@ -162,33 +162,47 @@ func Sort(found []Finding, allow []string) (refused, allowed []Finding) {
 	return refused, allowed
 }
 
-// maxTold bounds a refusal, which is one sentence on somebody's terminal.
-const maxTold = 4
+// Bounds of a refusal, which is one sentence on somebody's terminal: facts, and the length
+// of one in bytes. Container managers cut what is much longer.
+const (
+	maxTold = 3
+	maxFact = 240
+)
 
-// Refusal is the error for findings, in one sentence; nil for none. The configuration
-// is the file in which a host allows.
+// Refusal is the error for findings, in one sentence; nil for none. Of a mount it tells
+// one fact, and the names of all. The configuration is the file in which a host allows.
 func Refusal(subject string, refused []Finding, configuration string) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	var facts, names []string
+	var facts, names, places []string
 	for _, f := range refused {
-		if len(facts) < maxTold {
-			facts = append(facts, f.Fact)
-		}
 		if !slices.Contains(names, f.Kind.Name) {
 			names = append(names, f.Kind.Name)
 		}
+		if slices.Contains(places, f.At) && !isCapability(f.Kind) {
+			continue
+		}
+		places = append(places, f.At)
+		facts = append(facts, shorten(f.Fact))
 	}
-	if more := len(refused) - len(facts); more > 0 {
+	if more := len(facts) - maxTold; more > 0 {
+		facts = facts[:maxTold]
 		facts = append(facts, fmt.Sprintf("and %d more (\"actplane lint\" shows all)", more))
 	}
 	fix := "start it without"
-	if len(refused) == 1 {
+	if len(facts) == 1 {
 		fix = refused[0].Fix
 	}
 	return fmt.Errorf("%s could get around its policy: %s. %s, or have the host allow it: allow: [%s] in %s",
 		subject, strings.Join(facts, "; "), strings.ToUpper(fix[:1])+fix[1:], strings.Join(names, ", "), configuration)
+}
+
+func shorten(fact string) string {
+	if len(fact) <= maxFact {
+		return fact
+	}
+	return strings.ToValidUTF8(fact[:maxFact], "") + "…"
 }
 
 // CheckNames says which of the names that a host allows is none.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -356,8 +357,16 @@ func TestRefusal(t *testing.T) {
 	if got := Refusal(`container "x"`, one, "/etc/c").Error(); got != `container "x" could get around its policy: it is wide open. Close it, or have the host allow it: allow: [host-pid] in /etc/c` {
 		t.Error(got)
 	}
-	many := slices.Repeat(one, 6)
-	if got := Refusal("it", many, "c").Error(); strings.Count(got, "wide open") != maxTold || !strings.Contains(got, "and 2 more") || !strings.Contains(got, "allow: [host-pid] in c") {
+	var many []Finding
+	for i := range maxTold + 2 {
+		many = append(many, Finding{HostPID, fmt.Sprint(i), "it is wide open" + strings.Repeat("é", 300), "close it"})
+	}
+	if got := Refusal("it", many, "c").Error(); strings.Count(got, "wide open") != maxTold || len(got) > 1000 || !utf8.ValidString(got) || !strings.Contains(got, "and 2 more") || !strings.Contains(got, "allow: [host-pid] in c") {
+		t.Error(got)
+	}
+	w := newHostWorld(t, nil)
+	if got := Refusal("it", w.judge(t, spec("", bind("ROOT/run", `"bind"`)+","+bind("ROOT/other", `"bind"`), "")), "c").Error(); strings.Count(got, "is mounted at") != 1 ||
+		!strings.HasSuffix(got, "allow: [host-system, docker-socket, containerd-socket, crio-socket, podman-socket, systemd-socket, actplane-files] in c") {
 		t.Error(got)
 	}
 	refused, allowed := Sort(append(one, Finding{Kind: HostRoot}), []string{"host-root"})
