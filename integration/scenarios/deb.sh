@@ -64,7 +64,7 @@ check_match "and says so" 'apt-get remove actplane' "$out"
 run "upgrade" dpkg -i --force-depends /files/deb/actplane_1.1_*.deb
 check "it is still under policy" 1 "$(denied)"
 check_match "the engine is the new one" 'ok +engine .*version v1.1, .* 1 under policy' "$(actplane doctor 2>&1)"
-check_match "what it denied is known" 'block +read.*/etc/passwd' "$(actplane events deb 2>&1)"
+check_match "what it denied is known" 'blocked +read /etc/passwd' "$(actplane events deb 2>&1)"
 
 out=$(dpkg --remove actplane 2>&1)
 check "removal is refused, status" 1 $?
