@@ -35,8 +35,8 @@ protected -d --name box sandbox > /dev/null
 check "it has a user without rights" 1000 "$(docker exec box id -u)"
 check "git push" 126 "$(docker exec box bash -c 'git push > /dev/null 2>&1; echo $?')"
 check_match "the agent is told" 'Nothing leaves the sandbox by git' "$(docker exec box /run/actplane/bin/actplane-guest feedback --all 2>&1)"
-check_that "the agent's hook is there" docker exec box grep -q actplane-guest /home/user/.claude/settings.json
-check_that "and calls what is there" docker exec box sh -c 'test -x "$(grep -o "/[a-z/]*actplane-guest" /home/user/.claude/settings.json | head -n 1)"'
-check "it cannot be changed" 1 "$(docker exec box bash -c '{ echo > /home/user/.claude/settings.json; } 2> /dev/null; echo $?')"
+check_that "the agent's hook is there" docker exec box grep -q actplane-guest /etc/claude-code/managed-settings.json
+check_that "and calls what is there" docker exec box sh -c 'test -x "$(grep -o "/[a-z/]*actplane-guest" /etc/claude-code/managed-settings.json | head -n 1)"'
+check "it cannot be changed" 1 "$(docker exec --user root box bash -c '{ echo > /etc/claude-code/managed-settings.json; } 2> /dev/null; echo $?')"
 check "the work can" 0 "$(docker exec box bash -c 'echo > /workspace/a.py; echo $?')"
 exit "$failed"
