@@ -222,14 +222,15 @@ func guards(options Options) []guard {
 		{kind: BPFFiles, means: "who has the pinned tables can overwrite policies, also through a read-only mount", paths: []string{"/sys/fs/bpf"}, within: true},
 		{kind: ActPlaneFiles, means: "who has it can speak for the engine and spoil its records", paths: []string{"/run/actplane", "/var/lib/actplane"}, within: true},
 		{kind: ActPlaneFiles, means: "who can write it decides what policies hold", paths: []string{"/etc/actplane"}, within: true, writable: true},
-		{kind: HostSystem, means: "who can write it decides what this host runs", writable: true, paths: []string{
-			"/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib/systemd", "/usr/lib/modules", "/usr/local/bin", "/usr/local/sbin",
-			"/usr/local/bin/actplaned", "/usr/local/bin/actplane", "/usr/local/bin/actplane-runtime", "/usr/local/bin/actplane-hook", "/usr/bin/actplaned", "/usr/bin/actplane-runtime", "/usr/bin/actplane-hook",
-			"/usr/bin/runc", "/usr/sbin/runc", "/usr/local/sbin/runc", "/usr/bin/crun", "/usr/bin/dockerd", "/usr/sbin/dockerd", "/usr/bin/containerd",
-			"/boot", "/etc/passwd", "/etc/shadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/pam.d", "/etc/crontab", "/etc/ld.so.preload", "/etc/ld.so.conf.d",
-			"/etc/systemd", "/etc/docker", "/etc/containerd", "/etc/containers", "/etc/crio", "/etc/cron.d", "/etc/init.d", "/etc/udev", "/run/systemd/system",
-			"/run/docker", "/run/containerd", "/run/containers", "/run/runc", "/run/crun", "/var/lib/docker", "/var/lib/docker/containers", "/var/lib/docker/overlay2",
-			"/var/lib/containerd", "/var/lib/containers", "/var/lib/containers/storage", "/var/lib/kubelet", "/var/spool/cron",
+		{kind: HostSystem, means: "who can write it decides what this host runs", within: true, writable: true, paths: []string{
+			"/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib/systemd", "/usr/lib/modules", "/usr/local/bin", "/usr/local/sbin", "/boot",
+			"/etc/passwd", "/etc/shadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/pam.d", "/etc/crontab", "/etc/cron.d", "/etc/init.d", "/etc/udev",
+			"/etc/ld.so.preload", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/systemd", "/etc/docker", "/etc/containerd", "/etc/containers", "/etc/crio", "/run/systemd/system", "/var/spool/cron",
+		}},
+		// What managers keep of containers: single folders in it are volumes of these.
+		{kind: HostSystem, means: "who can write it decides what containers run, and with what", writable: true, paths: []string{
+			"/run/docker", "/run/containerd", "/run/containers", "/run/runc", "/run/crun", "/var/lib/docker", "/var/lib/docker/containers", "/var/lib/docker/overlay2", "/var/lib/docker/volumes",
+			"/var/lib/containerd", "/var/lib/containers", "/var/lib/containers/storage", "/var/lib/kubelet", "/var/lib/kubelet/pods",
 		}},
 		{kind: GuardedPath, means: "the host's configuration guards it", paths: options.Guarded, within: true},
 	}

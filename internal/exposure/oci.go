@@ -85,7 +85,7 @@ func within(directory, name string) string {
 // ofSpec is a mount of a specification; the layers of an overlay are one each.
 func ofSpec(m specs.Mount, directory, at string) []Mount {
 	mount := Mount{Destination: m.Destination, Type: m.Type, At: at}
-	layers := []string{}
+	var layers []Mount
 	for _, option := range m.Options {
 		switch option {
 		case "ro", "rro":
@@ -97,8 +97,10 @@ func ofSpec(m specs.Mount, directory, at string) []Mount {
 		case "rbind":
 			mount.Source, mount.Recursive = m.Source, true
 		}
-		if list, ok := strings.CutPrefix(option, "lowerdir="); ok {
-			layers = append(layers, strings.FieldsFunc(list, func(r rune) bool { return r == ':' })...)
+		if key, list, ok := strings.Cut(option, "="); ok && strings.Contains(key, "dir") { // lowerdir, lowerdir+, datadir+, upperdir
+			for _, layer := range strings.FieldsFunc(list, func(r rune) bool { return r == ':' }) {
+				layers = append(layers, Mount{Destination: m.Destination, Source: within(directory, layer), ReadOnly: key != "upperdir", At: at})
+			}
 		}
 	}
 	if m.Type == "bind" && mount.Source == "" { // runtimes differ in what else they take from it
@@ -112,10 +114,10 @@ func ofSpec(m specs.Mount, directory, at string) []Mount {
 	if info, err := os.Stat(m.Source); filepath.IsAbs(m.Source) && err == nil && info.Mode()&os.ModeDevice != 0 {
 		mounts = append(mounts, Mount{Destination: m.Destination, Source: m.Source, ReadOnly: mount.ReadOnly, At: at}) // a disk
 	}
-	for _, layer := range layers {
-		mounts = append(mounts, Mount{Destination: m.Destination, Source: within(directory, layer), ReadOnly: true, At: at})
+	if m.Type != "overlay" {
+		return mounts
 	}
-	return mounts
+	return append(mounts, layers...)
 }
 
 func (c *Container) readLinux(root bundle.Object) error {
