@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -22,6 +21,9 @@ type Host struct {
 	guards  []guarded
 	devices map[number]string
 	proc    uint64 // the device of the host's proc file system
+	// folders are those of which it is known that a path below them does not exist, while
+	// the host is looked at.
+	folders map[string]*located
 }
 
 // Options are for hosts that are not as usual, and for tests.
@@ -38,7 +40,8 @@ func Look(options Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read this host's mounts: %w", err)
 	}
-	h := &Host{mounts: mounts, devices: rawNumbers()}
+	h := &Host{mounts: mounts, devices: rawNumbers(), folders: map[string]*located{}}
+	defer func() { h.folders = nil }() // what is judged later is looked at anew
 	if text, err := os.ReadFile("/proc/devices"); err == nil {
 		h.devices = parseDevices(text)
 	}
@@ -77,7 +80,12 @@ type located struct {
 	real   string // the path without links
 	// Of the file itself; without it the path does not exist, and its place is where it would be.
 	exists bool
-	stat   unix.Stat_t
+	stat   unix.Statx_t
+}
+
+// sameFile compares the inodes of two files that exist.
+func (l *located) sameFile(stat *unix.Statx_t) bool {
+	return l.exists && l.stat.Dev_major == stat.Dev_major && l.stat.Dev_minor == stat.Dev_minor && l.stat.Ino == stat.Ino
 }
 
 const maxPathSegments = 4096
@@ -88,6 +96,9 @@ func (h *Host) locate(name string) (*located, error) {
 	name = path.Clean("/" + name)
 	rest := ""
 	for range maxPathSegments {
+		if known, ok := h.folders[name]; ok && rest != "" {
+			return known.missing(rest), nil
+		}
 		fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err == nil {
 			at, err := h.locateOpen(fd)
@@ -95,11 +106,13 @@ func (h *Host) locate(name string) (*located, error) {
 			if err != nil {
 				return nil, fmt.Errorf("find %q: %w", name, err)
 			}
-			if rest != "" {
-				at.exists = false
-				at.path, at.real = path.Join(at.path, rest), path.Join(at.real, rest)
+			if rest == "" {
+				return at, nil
 			}
-			return at, nil
+			if h.folders != nil {
+				h.folders[name] = at
+			}
+			return at.missing(rest), nil
 		}
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) || name == "/" {
 			return nil, &os.PathError{Op: "open", Path: name, Err: err}
@@ -109,44 +122,34 @@ func (h *Host) locate(name string) (*located, error) {
 	return nil, fmt.Errorf("find %.60q: it has too many parts", name)
 }
 
+// missing is what is not there, below what is.
+func (l *located) missing(rest string) *located {
+	return &located{place: place{l.device, path.Join(l.path, rest)}, fstype: l.fstype, real: path.Join(l.real, rest)}
+}
+
 // errElsewhere is of what no path of this mount namespace leads to, as a directory of
 // another one by /proc/PID/root.
 var errElsewhere = errors.New("it is in another mount namespace, or is gone")
 
 func (h *Host) locateOpen(fd int) (*located, error) {
 	at := &located{exists: true}
-	if err := unix.Fstat(fd, &at.stat); err != nil {
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &at.stat); err != nil {
 		return nil, err
+	}
+	if at.stat.Mask&unix.STATX_MNT_ID == 0 {
+		return nil, errors.New("the kernel does not tell its mount; Linux 5.8 does")
 	}
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
 		return nil, err
 	}
-	id, err := mountOf(fd)
-	if err != nil {
-		return nil, err
-	}
-	mount := h.byID(id)
+	mount := h.byID(int(at.stat.Mnt_id))
 	if mount == nil || !below(name, mount.Mountpoint) {
 		return nil, errElsewhere
 	}
 	at.fstype, at.real = mount.FSType, name
 	at.place = place{deviceOf(mount), path.Join(mount.Root, strings.TrimPrefix(name, mount.Mountpoint))}
 	return at, nil
-}
-
-// mountOf is the number of the mount that an open file is on.
-func mountOf(fd int) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "mnt_id:"); ok {
-			return strconv.Atoi(strings.TrimSpace(value))
-		}
-	}
-	return 0, errors.New("the kernel does not tell its mount")
 }
 
 func (h *Host) byID(id int) *mountinfo.Info {

@@ -32,7 +32,7 @@ type part struct {
 	// bind: it is the host's, not a new one.
 	bind     bool
 	whole    bool // a directory
-	stat     *unix.Stat_t
+	stat     *unix.Statx_t
 	name     string // in sentences: the source
 	mount    string // where it is mounted in the container
 	at       string
@@ -117,7 +117,7 @@ func (h *Host) judgePart(p part, c *Container) []Finding {
 	if p.stat != nil {
 		mode := p.stat.Mode & unix.S_IFMT
 		if mode == unix.S_IFBLK || mode == unix.S_IFCHR {
-			if what := h.raw(mode == unix.S_IFBLK, int64(unix.Major(p.stat.Rdev)), int64(unix.Minor(p.stat.Rdev))); what != "" {
+			if what := h.raw(mode == unix.S_IFBLK, int64(p.stat.Rdev_major), int64(p.stat.Rdev_minor)); what != "" {
 				found = append(found, p.finding(HostDevices, ", which is "+what))
 			}
 		}
@@ -133,7 +133,7 @@ func (h *Host) judgeGuards(p part) []Finding {
 			continue
 		}
 		inside := g.within && g.place.covers(p.place)
-		same := p.stat != nil && !p.whole && g.exists && p.stat.Dev == g.stat.Dev && p.stat.Ino == g.stat.Ino
+		same := p.stat != nil && !p.whole && g.sameFile(p.stat)
 		if !p.place.covers(g.place) && !inside && !same {
 			continue
 		}
