@@ -17,8 +17,11 @@ trap 'stop_pods; containerd_down; rm -rf "$work" /etc/actplane/policies/scenario
 socket=/run/containerd/containerd.sock
 ctr() { /files/containerd/ctr "$@"; }
 containerd=(/files/containerd/containerd -c "$work/config.toml")
-crictl() { /files/containerd/crictl -r "unix://$socket" --timeout 60s "$@" 2>&1; }
-stop_pods() { crictl rmp -fa > /dev/null; }
+echo "runtime-endpoint: unix://$socket" > "$work/crictl.yaml"
+crictl() { /files/containerd/crictl -c "$work/crictl.yaml" --timeout 60s "$@"; }
+stop_pods() { crictl rmp -fa > /dev/null 2>&1; }
+# Pods get a copy.
+[ -e /etc/resolv.conf ] || echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
 cat > "$work/config.toml" <<'CONFIG'
 version = 3
@@ -37,14 +40,17 @@ container=$(docker create bb true)
 docker export "$container" | docker import -c 'CMD ["sleep", "100000"]' - pause > /dev/null
 docker rm "$container" > /dev/null
 
+cri_answers() { crictl info > /dev/null 2>&1; }
+
 containerd_up
 for image in bb pause; do
   docker save "$image" | ctr -n k8s.io images import - > /dev/null
 done
 docker rmi pause > /dev/null
-check_that "CRI answers" eventually 60 eval 'crictl info > /dev/null'
+check_that "CRI answers" eventually 60 cri_answers
 check "a container starts" 0 "$(under "$policy" --rm "$IMAGE" first true > /dev/null; echo $?)"
 eventually 20 no_scopes
+mkdir -p /run/containerd/io.containerd.grpc.v1.cri/sandboxes    # containerd's, from the first pod on
 snapshot | sort > "$work/before"
 life containerd2
 check_nothing_left "containerd2: nothing is left" "$work/before"
@@ -54,7 +60,7 @@ check_nothing_left "containerd2: nothing is left" "$work/before"
 pod() {
   cat > "$work/pod-$1.json" <<JSON
 {"metadata": {"name": "$1", "namespace": "default", "uid": "$1", "attempt": 1}, "log_directory": "$work/log",
- "annotations": {${2:-}}, "linux": {"security_context": {"namespace_options": {"network": 2}}}}
+ "annotations": {${2:-}}, "linux": {"cgroup_parent": "/pods", "security_context": {"namespace_options": {"network": 2}}}}
 JSON
   crictl runp --runtime actplane "$work/pod-$1.json"
 }
@@ -80,14 +86,14 @@ agent=$(member "$sandbox" web agent '"dev.actplane.limits.memory": "64MiB", "dev
 check_match "a container of it is created" '^[0-9a-f]{64}$' "$agent"
 check "and started" "$agent" "$(crictl start "$agent")"
 check_match "it is a scope" 'agent +enforcing' "$(actplane ps)"
-check_match "exec is denied" "$denied" "$(crictl exec "$agent" touch /tmp/x)"
+check_match "exec is denied" "$denied" "$(crictl exec "$agent" touch /tmp/x 2>&1)"
 check "exec of what is permitted" x "$(crictl exec "$agent" sh -c 'echo x > /tmp/x; cat /tmp/x')"
 check "exec has the container's limits" "CapBnd: 0000000000000001 NoNewPrivs: 1 " \
   "$(crictl exec "$agent" sh -c 'grep -E "^(CapBnd|NoNewPrivs)" /proc/self/status' | tr -s '\t\n' ' ')"
 cgroup=$(find /sys/fs/cgroup -type d -name "*$agent*" | head -n 1)
 limits() { cat "$cgroup"/{memory.max,cpu.max,pids.max} | tr '\n' ' '; }
 check "its limits" "$((1 << 26)) 50000 100000 30 " "$(limits)"
-check_match "stats" "$(cut -c1-13 <<< "$agent")" "$(crictl stats)"
+check_match "stats" "$agent" "$(crictl stats -o json)"
 crictl update --memory $((1 << 25)) --cpu-quota 4000 --cpu-period 10000 "$agent" > /dev/null
 check "an update of its resources" "$((1 << 25)) 4000 10000 30 " "$(limits)"
 crictl update --memory $((1 << 27)) --cpu-quota 40000 --cpu-period 10000 "$agent" > /dev/null
@@ -95,22 +101,22 @@ check "does not go beyond the limits" "$((1 << 26)) 5000 10000 30 " "$(limits)"
 
 reader=$(member "$sandbox" web reader '' sleep 1000)
 crictl start "$reader" > /dev/null
-check_match "a container with a policy of its own" "$denied" "$(crictl exec "$reader" sh -c 'echo x > /tmp/x')"
-check "is not under the other's" "" "$(crictl exec "$reader" sh -c 'cat /etc/group > /dev/null; touch --help > /dev/null')"
+check_match "a container with a policy of its own" "$denied" "$(crictl exec "$reader" sh -c 'echo x > /tmp/x' 2>&1)"
+check "is not under the other's" "" "$(crictl exec "$reader" sh -c 'cat /etc/group > /dev/null; touch --help > /dev/null 2>&1' 2>&1)"
 other=$(member "$sandbox" web other '"dev.actplane.policy": "policy: |\n  rule o: block exec \"cat\""' sleep 1000)
 crictl start "$other" > /dev/null
-check_match "a container's annotation goes before the pod's" "$denied" "$(crictl exec "$other" cat /etc/group)"
-check "which does not hold there" "" "$(crictl exec "$other" touch /tmp/x)"
+check_match "a container's annotation goes before the pod's" "$denied" "$(crictl exec "$other" cat /etc/group 2>&1)"
+check "which does not hold there" "" "$(crictl exec "$other" touch /tmp/x 2>&1)"
 first=$(member "$sandbox" web first '' touch /tmp/x)
-check_match "the first act of a container is denied" "$denied" "$(crictl start "$first")"
+check_match "the first act of a container is denied" "$denied" "$(crictl start "$first" 2>&1)"
 
-refusal=$(member "$sandbox" web broken '"dev.actplane.policy": "policy: {"' true)
+refusal=$(member "$sandbox" web broken '"dev.actplane.policy": "policy: {"' true 2>&1)
 check_match "a broken policy does not start" 'actplane: .*P[0-9]+.*actplane check' "$refusal"
-refusal=$(pod wrong '"dev.actplane.polcy": "scenario"')
+refusal=$(pod wrong '"dev.actplane.polcy": "scenario"' 2>&1)
 check_match "nor does a pod with an unknown annotation" 'actplane: .*did you mean' "$refusal"
 bare=$(pod bare)
 check_match "a pod without a policy starts" '^[0-9a-f]{64}$' "$bare"
-check_match "its containers do not" 'actplane: no policy found' "$(member "$bare" bare agent '' true)"
+check_match "its containers do not" 'actplane: no policy found' "$(member "$bare" bare agent '' true 2>&1)"
 
 kill -9 "$(shim_of "$sandbox")"
 scopes() { actplane ps | grep -cE '(web/sandbox|agent|reader|other) +enforcing'; }
