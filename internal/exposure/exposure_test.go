@@ -381,10 +381,17 @@ func TestRefusal(t *testing.T) {
 
 // Names and codes are written into configurations: there is one of each.
 func TestKinds(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen := map[string]bool{}
 	for _, kind := range Kinds() {
 		if seen[kind.Code] || seen[kind.Name] || kind.Code == "" || kind.Name == "" {
 			t.Errorf("%+v is there twice, or has no name", kind)
+		}
+		if !strings.Contains(string(manual), "`"+kind.Name+"`") {
+			t.Errorf("docs/operations.md does not say what %q is", kind.Name)
 		}
 		seen[kind.Code], seen[kind.Name] = true, true
 	}
