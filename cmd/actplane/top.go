@@ -24,8 +24,9 @@ func topCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "top",
 		Usage: "watch what is under policy, and answer requests, on one page in the terminal",
-		Description: "Four lists: what waits for an answer, what happened, what is under policy, and what each rule did.\n" +
-			"? shows the keys. \"a\" shows the request under the cursor whole, and \"y\" then approves it.\n" +
+		Description: "Five lists: what waits for an answer, what happened, what is under policy, what each rule did, and\n" +
+			"the answers that hold. ? shows the keys. \"a\" shows the request under the cursor whole, and \"y\" then\n" +
+			"approves it; \"L\" and Enter lock the container under the cursor.\n" +
 			"It goes on when the engine is started anew. NO_COLOR=1 leaves colours out.",
 		Flags:  []cli.Flag{runDirFlag()},
 		Action: topAction,
