@@ -23,13 +23,14 @@ docker run --rm -v /files/examples/quickstart:/quickstart:ro -v "$work/workspace
 docker run -d --runtime actplane --name quickstart -v "$work/workspace:/workspace" -v "$work/remote:/remote" \
   -v /files/examples/quickstart/actplane.yaml:/workspace/actplane.yaml:ro -w /workspace \
   agent sleep infinity > /dev/null
-for options in "" "--user 0" "--user 65534" "--privileged"; do
+for options in "" "--user 0" "--user 65534" "--workdir /workspace"; do
   # shellcheck disable=SC2086
   output=$(docker exec $options quickstart git push 2>&1)
   # "exec failed" by runc; with 137 the second look has killed it.
   check "docker exec $options git push" refused \
     "$(case "$?$output" in 137* | *"not permitted"*) echo refused ;; *) echo "$output" ;; esac)"
 done
+check_match "docker exec --privileged is refused as a whole" 'it is privileged' "$(docker exec --privileged quickstart git push 2>&1)"
 check "docker exec git status" 0 "$(docker exec quickstart git -c safe.directory='*' status > /dev/null 2>&1; echo $?)"
 check "docker exec sh -c: read .env, then connect" refused "$(docker exec quickstart python3 -c '
 import socket

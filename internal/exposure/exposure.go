@@ -56,7 +56,7 @@ var (
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Privileged, CapSysAdmin, CapBPF, CapSysModule, CapSysRawIO, CapSysBoot, CapReadSearch, CapSysPtrace,
-		HostPID, HostRoot, HostSystem, HostProc, DockerSocket, ContainerdSock, CrioSocket, PodmanSocket, SystemdSocket, GuardedPath,
+		HostPID, HostRoot, DockerSocket, ContainerdSock, CrioSocket, PodmanSocket, SystemdSocket, HostSystem, HostProc, GuardedPath,
 		HostDevices, BPFFiles, WritableCgroups, HostCgroups, WritableSys, SystemPaths, ActPlaneFiles, VMRuntime}
 }
 
