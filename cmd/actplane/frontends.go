@@ -209,6 +209,11 @@ func (s *setup) releaseFrontEnds() error {
 		if s.dry || !changes {
 			continue
 		}
+		for _, e := range f.edits {
+			if left := e.Left(); left != "" {
+				fmt.Fprintf(s.out, "%s is left: %s was changed since it was made\n", clean(left), clean(e.Path))
+			}
+		}
 		told := ""
 		if err == nil {
 			told, err = f.Settle(s.ctx, false, s.restart)

@@ -164,6 +164,49 @@ func TestContainerdMoved(t *testing.T) {
 	}
 }
 
+// TestHalfWay: whatever was done when it ended, doing it again does the rest, and so does
+// undoing it. At no time is the runtime in none of the files.
+func TestHalfWay(t *testing.T) {
+	start := func(t *testing.T) (*Containerd, string, string) {
+		c, dir := containerdIn(t, "v2.1.4")
+		write(t, c.Config, richContainerd)
+		do(t, c, false)
+		text := "imports = [\"d/*.toml\"]\n" + read(t, c.Config)
+		write(t, c.Config, text)
+		return c, dir, "imports = [\"d/*.toml\"]\n" + richContainerd
+	}
+	c, dir, _ := start(t)
+	edits, err := c.Plan(t.Context(), false)
+	if err != nil || len(edits) != 2 {
+		t.Fatalf("%d edits, %v", len(edits), err)
+	}
+	do(t, c, false)
+	want := tree(t, dir) + read(t, c.Config)
+	for done := range edits {
+		c, dir, original := start(t)
+		edits, err := c.Plan(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := applyAll(edits[:done]); err != nil {
+			t.Fatal(err)
+		}
+		// And a writer that was killed.
+		write(t, filepath.Join(filepath.Dir(c.Config), ".config.toml.new-7"), "half")
+		if s := c.Look(t.Context()); len(s.Files) == 0 {
+			t.Errorf("after %d edits it is nowhere", done)
+		}
+		do(t, c, false)
+		if got := tree(t, dir) + read(t, c.Config); got != want {
+			t.Errorf("after %d edits and again:\n%s\nwant\n%s", done, got, want)
+		}
+		do(t, c, true)
+		if got := read(t, c.Config); got != original || strings.Contains(tree(t, dir), dropInTOML) {
+			t.Errorf("after %d edits and undone: %s\n%s", done, tree(t, dir), got)
+		}
+	}
+}
+
 // TestContainerdChanged: what the user wrote meanwhile, before and behind our lines, stays.
 func TestContainerdChanged(t *testing.T) {
 	c, _ := containerdIn(t, "v1.7.24")

@@ -141,7 +141,13 @@ func TestDockerChanged(t *testing.T) {
 	write(t, d.Config, richDaemonJSON)
 	do(t, d, false)
 	write(t, d.Config, strings.Replace(read(t, d.Config), `"size":24`, `"size":26`, 1))
-	do(t, d, true)
+	edits, err := d.Plan(t.Context(), true)
+	if err == nil {
+		err = applyAll(edits)
+	}
+	if err != nil || edits[0].Left() != d.Config+BackupSuffix {
+		t.Errorf("left is %q, %v", edits[0].Left(), err)
+	}
 	if got, want := read(t, d.Config), strings.Replace(richDaemonJSON, `"size":24`, `"size":26`, 1); got != want {
 		t.Errorf("got\n%s", got)
 	}

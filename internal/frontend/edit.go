@@ -152,6 +152,15 @@ func (e *Edit) backup() []byte {
 	return append([]byte{}, text...)
 }
 
+// Left is the backup that stays behind a removal, "" if none does: the file was changed
+// meanwhile.
+func (e *Edit) Left() string {
+	if path := e.target + BackupSuffix; e.removing && exists(path) {
+		return path
+	}
+	return ""
+}
+
 // write puts a text in the place of the file; it looks like what was there.
 func (e *Edit) write(path string, text []byte) error {
 	return atomicfile.Write(path, text, atomicfile.Options{Mode: uint32(e.mode), Owner: e.owner, Sync: true})
