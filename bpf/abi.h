@@ -8,7 +8,7 @@
 #ifndef ACTPLANE_ABI_H
 #define ACTPLANE_ABI_H
 
-#define ABI_VERSION 4
+#define ABI_VERSION 5
 
 /* Bounds; those that the compiler checks are in policy/ir too, and a test
  * compares the two. */
@@ -569,14 +569,14 @@ struct host {
 	__u32 strays; /* tasks that were moved out of their scope's cgroup */
 	__u64 next_process;
 	__u64 root; /* address of the inode of the host's root directory, which stays in memory */
-	__u32 changes; /* renames, freed inodes, revoked grants: ends what was remembered of files */
-	__u32 tier;    /* 1 lsm, 2 fmod_ret */
+	__u32 changes;	 /* renames, revoked grants: ends what was remembered of files */
+	__u32 tier;	 /* 1 lsm, 2 fmod_ret */
 	__u64 secret[2]; /* the key of the sums in struct ask_key */
 	/* Addresses of the kernel's rename_lock and mount_lock, whose sequence numbers are
 	 * odd while something is moved. 0: not known. */
 	__u64 renames, mounts;
 	__u32 directories; /* freed inodes of directories; see struct path_key */
-	__u32 pad;
+	__u32 freed;	   /* freed inodes, whose addresses mean nothing any more */
 };
 
 /*

@@ -196,7 +196,7 @@ __noinline int the_ask(struct act *act, u32 number, u32 op)
 	if (!clause)
 		return 0;
 	/* One of connect is for what is sent then, too. */
-	ask->op = clause->op;
+	ask->op = op == OP_SEND ? clause->op : op;
 	ask->hold = clause->hold;
 	ask->clause = number;
 	ask->rule = clause->rule;

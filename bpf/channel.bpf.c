@@ -59,7 +59,7 @@ __noinline int receive(struct act *act, u64 socket)
 		return 0;
 	if (!acquire(act))
 		return 1;
-	act->used = 1;
+	act->used = USED;
 	judge_receive(act, sk, family);
 	return end(act);
 }

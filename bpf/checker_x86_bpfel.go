@@ -86,7 +86,7 @@ type CheckerHost struct {
 	Renames     uint64
 	Mounts      uint64
 	Directories uint32
-	Pad         uint32
+	Freed       uint32
 }
 
 type CheckerImage struct {
@@ -139,6 +139,23 @@ type CheckerLostKey struct {
 	Effect     uint8
 	Op         uint8
 	Pad        uint8
+}
+
+type CheckerOpenedKey struct {
+	_       structs.HostLayout
+	File    uint64
+	Process uint64
+}
+
+type CheckerOpenedUse struct {
+	_       structs.HostLayout
+	Id      CheckerFileId
+	Labels  uint64
+	Clock   uint64
+	Changes uint32
+	Image   uint32
+	Ops     uint32
+	Pad     uint32
 }
 
 type CheckerOutput struct {
@@ -387,7 +404,7 @@ type CheckerThread struct {
 		Changes uint32
 		Image   uint32
 		Ops     uint32
-		Pad     uint32
+		Freed   uint32
 	}
 	ThisUse struct {
 		_       structs.HostLayout
@@ -399,7 +416,7 @@ type CheckerThread struct {
 		Changes uint32
 		Image   uint32
 		Ops     uint32
-		Pad     uint32
+		Freed   uint32
 	}
 	Ask struct {
 		_   structs.HostLayout
@@ -516,6 +533,7 @@ const (
 	CheckerMapMoveClasses       = "move_classes"
 	CheckerMapMoves             = "moves"
 	CheckerMapNewSharers        = "new_sharers"
+	CheckerMapOpenedUses        = "opened_uses"
 	CheckerMapOutputs           = "outputs"
 	CheckerMapOwnOutputs        = "own_outputs"
 	CheckerMapOwnScratches      = "own_scratches"
@@ -615,6 +633,7 @@ type CheckerMapSpecs struct {
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
 	NewSharers     *ebpf.MapSpec `ebpf:"new_sharers"`
+	OpenedUses     *ebpf.MapSpec `ebpf:"opened_uses"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
 	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
@@ -688,6 +707,7 @@ type CheckerMaps struct {
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
 	NewSharers     *ebpf.Map `ebpf:"new_sharers"`
+	OpenedUses     *ebpf.Map `ebpf:"opened_uses"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
 	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
@@ -726,6 +746,7 @@ func (m *CheckerMaps) Close() error {
 		m.MoveClasses,
 		m.Moves,
 		m.NewSharers,
+		m.OpenedUses,
 		m.Outputs,
 		m.OwnOutputs,
 		m.OwnScratches,

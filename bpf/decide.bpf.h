@@ -381,7 +381,9 @@ __noinline int decide_row(struct act *act, u32 numbers, u32 op, u32 mode)
 	d.list = row->clauses[op];
 	d.more = second->clauses[op];
 	if ((row->modified | second->modified) && numbers != ROW_UNKNOWN)
-		d.modified = 1U << (file_modified(act) & 3) & ~(1U << MODIFIED_UNKNOWN);
+		d.modified = act->used == USED_WRITABLE
+				     ? BIT(MODIFIED_YES) | BIT(MODIFIED_NO)
+				     : BIT(file_modified(act) & 3) & ~BIT(MODIFIED_UNKNOWN);
 	if (count)
 		bpf_loop(count, candidate_step, &d, 0);
 	if (defaults) {

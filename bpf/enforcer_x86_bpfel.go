@@ -132,7 +132,7 @@ type EnforcerHost struct {
 	Renames     uint64
 	Mounts      uint64
 	Directories uint32
-	Pad         uint32
+	Freed       uint32
 }
 
 type EnforcerImage struct {
@@ -187,7 +187,7 @@ type EnforcerKnownPath struct {
 type EnforcerLimits uint32
 
 const (
-	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 4
+	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 5
 	EnforcerLimitsLIMIT_SCOPES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_IMAGES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_LABELS            EnforcerLimits = 64
@@ -232,6 +232,23 @@ type EnforcerMove struct {
 	Index uint32
 	Kind  uint32
 	Op    uint32
+}
+
+type EnforcerOpenedKey struct {
+	_       structs.HostLayout
+	File    uint64
+	Process uint64
+}
+
+type EnforcerOpenedUse struct {
+	_       structs.HostLayout
+	Id      EnforcerFileId
+	Labels  uint64
+	Clock   uint64
+	Changes uint32
+	Image   uint32
+	Ops     uint32
+	Pad     uint32
 }
 
 type EnforcerOrigin struct {
@@ -520,7 +537,7 @@ type EnforcerThread struct {
 		Changes uint32
 		Image   uint32
 		Ops     uint32
-		Pad     uint32
+		Freed   uint32
 	}
 	ThisUse struct {
 		_       structs.HostLayout
@@ -532,7 +549,7 @@ type EnforcerThread struct {
 		Changes uint32
 		Image   uint32
 		Ops     uint32
-		Pad     uint32
+		Freed   uint32
 	}
 	Ask struct {
 		_   structs.HostLayout
@@ -649,6 +666,7 @@ const (
 	EnforcerMapMoveClasses            = "move_classes"
 	EnforcerMapMoves                  = "moves"
 	EnforcerMapNewSharers             = "new_sharers"
+	EnforcerMapOpenedUses             = "opened_uses"
 	EnforcerMapOutputs                = "outputs"
 	EnforcerMapOwnOutputs             = "own_outputs"
 	EnforcerMapOwnScratches           = "own_scratches"
@@ -996,6 +1014,7 @@ type EnforcerMapSpecs struct {
 	MoveClasses    *ebpf.MapSpec `ebpf:"move_classes"`
 	Moves          *ebpf.MapSpec `ebpf:"moves"`
 	NewSharers     *ebpf.MapSpec `ebpf:"new_sharers"`
+	OpenedUses     *ebpf.MapSpec `ebpf:"opened_uses"`
 	Outputs        *ebpf.MapSpec `ebpf:"outputs"`
 	OwnOutputs     *ebpf.MapSpec `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.MapSpec `ebpf:"own_scratches"`
@@ -1073,6 +1092,7 @@ type EnforcerMaps struct {
 	MoveClasses    *ebpf.Map `ebpf:"move_classes"`
 	Moves          *ebpf.Map `ebpf:"moves"`
 	NewSharers     *ebpf.Map `ebpf:"new_sharers"`
+	OpenedUses     *ebpf.Map `ebpf:"opened_uses"`
 	Outputs        *ebpf.Map `ebpf:"outputs"`
 	OwnOutputs     *ebpf.Map `ebpf:"own_outputs"`
 	OwnScratches   *ebpf.Map `ebpf:"own_scratches"`
@@ -1110,6 +1130,7 @@ func (m *EnforcerMaps) Close() error {
 		m.MoveClasses,
 		m.Moves,
 		m.NewSharers,
+		m.OpenedUses,
 		m.Outputs,
 		m.OwnOutputs,
 		m.OwnScratches,

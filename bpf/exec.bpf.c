@@ -339,8 +339,8 @@ __noinline u32 commit_level(struct act *act, u64 number, u32 env)
 	foreign = foreign_from(thread, number) ?: env;
 	if (!foreign)
 		transform(process, act->image, level.row);
+	move_gates(act, level.name_row, OP_EXEC, 0); /* an event never spoils what it arms */
 	move_gates(act, level.row, OP_EXEC, !foreign);
-	move_gates(act, level.name_row, OP_EXEC, 0);
 	return row_opens(act->image, level.row) ? foreign : 0;
 }
 

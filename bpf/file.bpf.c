@@ -55,6 +55,16 @@ static __always_inline u32 open_ops(u32 mode, u32 flags)
 	return ops | BIT(OP_WRITE);
 }
 
+/* lost_labels are those of integrity that the process does not have, by what it has just
+ * gained. */
+static __always_inline u64 lost_labels(struct act *act)
+{
+	struct image *head = image_at(act->image);
+	struct process *process = head && head->integrity ? current_process() : NULL;
+
+	return process ? head->integrity & ~process->labels : 0;
+}
+
 /* What a use of a descriptor was decided with. */
 static __always_inline bool use_now(struct act *act, struct file *file, u32 ops,
 				    struct last_use *now)
@@ -67,9 +77,10 @@ static __always_inline bool use_now(struct act *act, struct file *file, u32 ops,
 	now->inode = (u64)BPF_CORE_READ(file, f_inode);
 	now->dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
 	now->mount = (u64)BPF_CORE_READ(file, f_path.mnt);
-	now->labels = act->labels;
+	now->labels = act->labels & ~lost_labels(act);
 	now->clock = scope->clock;
 	now->changes = host->changes;
+	now->freed = host->freed;
 	now->image = act->image;
 	now->ops = ops;
 	return true;
@@ -85,6 +96,59 @@ __noinline int remember_use(struct act *act, u64 file, u32 ops)
 	return 0;
 }
 
+static __always_inline struct opened_use opened_use(struct last_use *use)
+{
+	struct opened_use opened = {
+		.id = file_id((void *)use->inode),
+		.labels = use->labels,
+		.clock = use->clock,
+		.changes = use->changes,
+		.image = use->image,
+		.ops = use->ops,
+	};
+
+	return opened;
+}
+
+static __always_inline bool opened_key(u64 file, struct opened_key *key)
+{
+	struct process *process = current_process();
+
+	key->file = file;
+	key->process = process ? process->id : 0;
+	return process;
+}
+
+/* remember_opened remembers an open that has moved gates or lost labels: another thread
+ * that uses the descriptor would be refused by that. */
+__noinline int remember_opened(struct act *act, u64 file, u32 ops)
+{
+	struct last_use now = {};
+	struct opened_key key;
+	struct opened_use use;
+
+	if (!act || !use_now(act, (void *)file, ops, &now) || !opened_key(file, &key))
+		return 0;
+	use = opened_use(&now);
+	bpf_map_update_elem(&opened_uses, &key, &use, BPF_ANY);
+	return 0;
+}
+
+/* remembered_opened tells whether a use is what was opened, with nothing changed since. */
+static __always_inline bool remembered_opened(u64 file, struct last_use *now)
+{
+	struct opened_use use = opened_use(now), *opened;
+	struct opened_key key;
+
+	if (!opened_key(file, &key))
+		return false;
+	opened = bpf_map_lookup_elem(&opened_uses, &key);
+	return opened && use.id.ino == opened->id.ino && use.id.dev == opened->id.dev &&
+	       use.id.generation == opened->id.generation && use.labels == opened->labels &&
+	       use.clock == opened->clock && use.changes == opened->changes &&
+	       use.image == opened->image && !(use.ops & ~opened->ops);
+}
+
 static __always_inline void remember(struct act *act, struct file *file, u32 ops)
 {
 	remember_use(act, number_of(file), ops);
@@ -98,9 +162,12 @@ __noinline int remembered_use(struct act *act, u64 file, u32 ops)
 	if (!act || !thread || !use_now(act, (void *)file, ops, &now))
 		return 0;
 	last = &thread->last_use;
-	return now.inode == last->inode && now.dentry == last->dentry && now.mount == last->mount &&
-	       now.labels == last->labels && now.clock == last->clock &&
-	       now.changes == last->changes && now.image == last->image && !(ops & ~last->ops);
+	if (now.inode == last->inode && now.dentry == last->dentry && now.mount == last->mount &&
+	    now.labels == last->labels && now.clock == last->clock &&
+	    now.changes == last->changes && now.freed == last->freed && now.image == last->image &&
+	    !(ops & ~last->ops))
+		return true;
+	return remembered_opened(file, &now);
 }
 
 static __always_inline bool remembered(struct act *act, struct file *file, u32 ops)
@@ -147,13 +214,20 @@ static __always_inline void flow(struct act *act, struct file *file, u32 row, u3
 		mark_file(act, inode, act->labels, FILE_MODIFIED);
 }
 
+static __always_inline u64 gates_clock(struct act *act)
+{
+	struct scope *scope = scope_at(act->slot);
+
+	return scope ? scope->clock : 0;
+}
+
 static __always_inline void judge_open(struct act *act, struct file *file, u32 mode)
 {
 	struct inode *inode = file->f_inode;
 	u32 flags = file->f_flags;
 	u32 ops = open_ops(mode, flags);
 	u32 row = find_file(act, file, ops);
-	u64 sources = row_sources(act->image, row);
+	u64 sources = row_sources(act->image, row), began = gates_clock(act);
 
 	act->inode = number_of(inode);
 	if (mode & FMODE_READ && follows_labels(act))
@@ -167,8 +241,13 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 		return;
 	flow(act, file, row, mode, open_writes(mode, flags));
 	move_all_gates(act, row, ops);
-	if (asks_again(act))
-		remember(act, file, open_writes(mode, flags) ? ops | BIT(NUM_OPS) : ops);
+	if (!asks_again(act))
+		return;
+	if (open_writes(mode, flags))
+		ops |= BIT(NUM_OPS);
+	remember(act, file, ops);
+	if (act->labels & lost_labels(act) || gates_clock(act) != began)
+		remember_opened(act, number_of(file), ops);
 }
 
 #define ENVIRON 0x006e6f7269766e65ULL /* "environ" */
@@ -297,13 +376,17 @@ __noinline int read_opened(struct act *act, u64 opened, u32 row)
 	return 0;
 }
 
+static __always_inline u8 use_of(struct file *file)
+{
+	return BPF_CORE_READ(file, f_mode) & FMODE_WRITE ? USED_WRITABLE : USED;
+}
+
 /* judge_use: opening the file has been reported, so that only a refusal is new. */
 static __always_inline void judge_use(struct act *act, struct file *file, u32 ops, int mask)
 {
 	u32 row = ops ? locate_file(act, file) : ROW_NONE;
 
-	act->used = 1;
-
+	act->used = use_of(file);
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	judge(act, row, ops);
 	judge_kept(act, ops);

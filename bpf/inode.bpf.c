@@ -13,7 +13,7 @@ static __always_inline void inode_goes(struct inode *inode)
 	u16 type = inode->i_mode & S_IFMT;
 
 	if (host)
-		__sync_fetch_and_add(&host->changes, 1);
+		__sync_fetch_and_add(&host->freed, 1);
 	if (host && type == S_IFDIR)
 		__sync_fetch_and_add(&host->directories, 1);
 	/* Else it only leaves the cache; but what is in a pipe or in /proc goes with its inode. */

@@ -147,6 +147,14 @@ struct {
 	__type(value, struct ask_key); /* whose answer it was */
 } granted_uses SEC(".maps");
 
+/* When it is full, what was used longest ago is decided on again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_GRANTED_USES);
+	__type(key, struct opened_key);
+	__type(value, struct opened_use);
+} opened_uses SEC(".maps");
+
 /* Processes that share something, by their number, until they end. When a process can't
  * have an entry, what it shares is refused. */
 struct {

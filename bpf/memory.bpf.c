@@ -72,9 +72,11 @@ static __always_inline void judge_map(struct act *act, struct file *file, bool w
 	if (ops)
 		row = locate_file(act, file);
 	act->inode = number_of(inode);
-	act->used = 1;
-	judge(act, row, ops);
-	judge_kept(act, ops);
+	act->used = use_of(file);
+	if (!remembered(act, file, ops)) {
+		judge(act, row, ops);
+		judge_kept(act, ops);
+	}
 	if (denied(act))
 		return;
 	act->effect = EFFECT_ALLOW;

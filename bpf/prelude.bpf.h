@@ -61,6 +61,21 @@ struct last_use {
 	u64 labels, clock;
 	u32 changes, image;
 	u32 ops; /* bit set */
+	u32 freed;
+};
+
+/* The same of a descriptor whose opening has itself changed what it would be decided with
+ * again, and which is used by any thread of the process. */
+struct opened_key {
+	u64 file; /* its address */
+	u64 process;
+};
+
+struct opened_use {
+	struct file_id id;
+	u64 labels, clock;
+	u32 changes, image;
+	u32 ops; /* bit set */
 	u32 pad;
 };
 

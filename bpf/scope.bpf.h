@@ -37,9 +37,16 @@ struct act {
 	u8 stage;  /* enum stage */
 	u8 level;  /* of an exec: a script is 0, its interpreter 1 */
 	u8 mapped; /* code that is mapped, and not run by exec */
-	u8 used;   /* a descriptor or connection that was decided on when it was opened */
+	u8 used;   /* enum used: what was decided on when it was opened */
 	u8 zero;   /* 0, which the verifier does not know: see about */
 	u8 pad;
+};
+
+/* A descriptor or connection that was decided on when it was opened. */
+enum used {
+	NOT_USED,
+	USED,
+	USED_WRITABLE, /* opening the file counted as writing it */
 };
 
 /* Where an operation is that has more than one hook. */

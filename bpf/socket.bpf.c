@@ -153,7 +153,7 @@ static __always_inline bool transmit(struct act *act, struct sock *sk, struct ad
 	if (!acquire(act))
 		return true;
 	act->effect = EFFECT_ALLOW;
-	act->used = connected;
+	act->used = connected ? USED : NOT_USED;
 	act->protocol = BPF_CORE_READ(sk, sk_protocol);
 	if (decides) {
 		if (!connected)
@@ -275,7 +275,7 @@ static __always_inline bool pass_unix(struct act *act, struct sock *peer)
 	if (!acquire(act))
 		return true;
 	act->effect = EFFECT_ALLOW;
-	act->used = 1;
+	act->used = USED;
 	judge_unix(act, peer, OP_SEND);
 	if (!denied(act)) {
 		act->effect = EFFECT_ALLOW;
@@ -400,6 +400,7 @@ static __always_inline bool judge_bind(struct sock *sk, struct address *address,
 	if (!begin(&act, &refused))
 		return refused;
 	act.protocol = BPF_CORE_READ(sk, sk_protocol);
+	act.used = reported ? USED : NOT_USED;
 	decide(&act, locate_address(&act, address), OP_BIND, ARGS_NONE);
 	if (reported && !denied(&act))
 		act.effect = EFFECT_ALLOW;

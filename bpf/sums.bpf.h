@@ -393,11 +393,14 @@ __noinline int begin_summed(struct act *act, u32 op, u32 rule)
 		return 0;
 	s = (struct summed *)thread->key;
 	__builtin_memset(thread->key, 0, sizeof(thread->key));
-	s->rule = (u64)rule << 32 | op << 16 | act->protocol << 8 | act->mapped << 7 |
-		  (act->inode != 0) << 6 | act->object_kind;
+	s->rule = (u64)rule << 32 | op << 16;
+	s->beside = act->beside;
+	if (act->beside) /* which has both names and files */
+		return 1;
+	s->rule |= act->protocol << 8 | act->mapped << 7 | (act->inode != 0) << 6 |
+		   act->object_kind;
 	s->object[0] = thread->ask.object[0];
 	s->object[1] = thread->ask.object[1];
-	s->beside = act->beside;
 	file = act->inode ?: act->parent;
 	if (file)
 		s->file = lasting_id((void *)file);
@@ -412,7 +415,7 @@ __noinline int end_summed(struct act *act, bool exec)
 	if (!act || !thread)
 		return 0;
 	s = (struct summed *)thread->key;
-	if (act->inode)
+	if (act->inode && !act->beside)
 		s->modified = 1U << (file_modified(act) & 3);
 	add_subject(act, thread, s);
 	if (exec)
@@ -459,6 +462,23 @@ static __always_inline void add_name(struct thread *thread, struct dentry *dentr
 	sip_key(0, size);
 }
 
+/* add_named adds the file that has a name, and whether it was modified. */
+static __always_inline void add_named(struct act *act, struct thread *thread, u64 dentry)
+{
+	u64 inode = act->inode;
+	u8 kind = act->object_kind;
+
+	__builtin_memset(thread->key, 0, sizeof(thread->key));
+	act->inode = (u64)BPF_CORE_READ((struct dentry *)dentry, d_inode);
+	act->object_kind = OBJECT_PATH;
+	if (act->inode)
+		*(struct file_id *)thread->key = lasting_id((void *)act->inode);
+	thread->key[sizeof(struct file_id)] = file_modified(act);
+	sip_key(0, 0);
+	act->inode = inode;
+	act->object_kind = kind;
+}
+
 /* sum_names makes an operation on two names one: whoever is asked about the first is
  * asked about it with the second. */
 __noinline int sum_names(struct act *act, u64 from, u64 to)
@@ -475,7 +495,9 @@ __noinline int sum_names(struct act *act, u64 from, u64 to)
 	if (!thread || !sip_begin(0))
 		return 0;
 	add_name(thread, (void *)from);
+	add_named(act, thread, from);
 	add_name(thread, (void *)to);
+	add_named(act, thread, to);
 	sip_end(0);
 	act->beside = thread->ask.ended[0];
 	return 0;

@@ -36,7 +36,13 @@ type judge struct {
 	w       *world
 	p       *process
 	best    ruling
-	granted []*reply
+	granted []taken
+}
+
+// taken is a reply by which an operation goes on, with its key and what it opens.
+type taken struct {
+	*reply
+	key, opens string
 }
 
 func (j *judge) hear(r ruling) {
@@ -46,7 +52,7 @@ func (j *judge) hear(r ruling) {
 }
 
 // decide finds the strictest ruling on all events of an operation.
-func (w *world) decide(a *act) (ruling, []*reply) {
+func (w *world) decide(a *act) (ruling, []taken) {
 	const last = 1 << 20
 	j := &judge{w: w, p: a.subject, best: ruling{order: last}}
 	if a.refused {
@@ -89,7 +95,7 @@ func (j *judge) clauses(e *event) {
 func (j *judge) clause(c *dfa.Clause, e *event) {
 	r := ruling{effect: c.Effect, rule: j.w.rules[c.Rule].Name, order: c.Clause}
 	if c.Effect == ir.Ask {
-		r = j.asked(r, e, c.Hold > 0)
+		r = j.asked(r, e, c.Op, c.Hold > 0)
 	}
 	j.hear(r)
 }
@@ -104,6 +110,7 @@ func (j *judge) matches(c *dfa.Clause, e *event) bool {
 	}
 	switch {
 	case e.mapped && (c.Any || c.Effect < ir.Ask),
+		e.writes && (c.UnlessModified || c.UnlessUnmodified),
 		e.inode != nil && e.known && (c.UnlessModified && e.inode.modified && !e.inode.unclear || c.UnlessUnmodified && !e.inode.modified),
 		c.Arg >= 0 && !e.mapped && !bit(reached, c.Arg),
 		c.Target >= 0 && targets>>c.Target&1 == 1:
@@ -141,7 +148,7 @@ func (j *judge) unlifted(e *event, lifted uint64) {
 		}
 		r := ruling{effect: d.Effect, order: 1 << 19}
 		if d.Effect == ir.Ask {
-			r = j.asked(r, e, d.Hold > 0)
+			r = j.asked(r, e, d.Op, d.Hold > 0)
 		}
 		j.hear(r)
 	}
@@ -327,11 +334,42 @@ func (r *reply) spend(now time.Duration) {
 	}
 }
 
+// spend uses up what an operation goes on by.
+func (w *world) spend(p *process, all []taken) {
+	spent := map[*reply]bool{}
+	for _, t := range all {
+		if !spent[t.reply] {
+			t.reply.spend(w.now)
+			spent[t.reply] = true
+		}
+		if t.opens != "" {
+			if p.opens == nil {
+				p.opens = map[string]string{}
+			}
+			p.opens[t.opens] = t.key
+		}
+	}
+}
+
 // asked decides by the answer that an ask has had.
-func (j *judge) asked(r ruling, e *event, hold bool) ruling {
-	key := fmt.Sprint(r.rule, e.op, e.key, strings.Join(e.argv, "\x00"), j.p.dir, j.p.user, e.beside)
-	if e.inode != nil {
-		key += fmt.Sprint(e.inode.number, e.inode.modified, e.inode.unclear)
+func (j *judge) asked(r ruling, e *event, op ir.Op, hold bool) ruling {
+	if e.op != ir.Send {
+		op = e.op
+	}
+	opens := fmt.Sprint(r.rule, op, e.beside)
+	if e.beside == "" {
+		opens += e.key
+	}
+	if e.inode != nil && e.beside == "" {
+		opens += fmt.Sprint(e.inode.number)
+	}
+	if _, open := j.p.opens[opens]; open && e.opened {
+		r.effect = ir.Allow
+		return r
+	}
+	key := fmt.Sprint(opens, strings.Join(e.argv, "\x00"), j.p.dir, j.p.user)
+	if e.inode != nil && e.beside == "" {
+		key += fmt.Sprint(e.inode.modified, e.inode.unclear)
 	}
 	if e.op == ir.Exec {
 		key += fmt.Sprint(j.p.env)
@@ -346,9 +384,11 @@ func (j *judge) asked(r ruling, e *event, hold bool) ruling {
 		r.effect = ir.Block
 	default:
 		r.effect = ir.Allow
-		if !slices.Contains(j.granted, a) {
-			j.granted = append(j.granted, a)
+		t := taken{a, key, opens}
+		if e.op == ir.Exec {
+			t.opens = ""
 		}
+		j.granted = append(j.granted, t)
 	}
 	return r
 }
@@ -386,6 +426,9 @@ func (w *world) answer(words []string) {
 	if denial := words[0] == "deny"; a == nil || denial || a.denial {
 		a = &reply{denial: denial}
 		w.answers[first.key] = a
+	}
+	for _, p := range w.processes {
+		maps.DeleteFunc(p.opens, func(_, key string) bool { return a.denial && key == first.key })
 	}
 	switch {
 	case len(words) > 1 && words[1] == "once":

@@ -58,7 +58,8 @@ type process struct {
 	dir, user       string
 	env             map[string]string
 	setup, gone     bool
-	asks            *ask // that it is stopped for
+	asks            *ask              // that it is stopped for
+	opens           map[string]string // by what grants have opened, the key of the answer
 }
 
 // program is what the exec of the running program did.
@@ -75,6 +76,7 @@ type share struct {
 	inode  *inode
 	rows   []*dfa.Row
 	traced bool
+	reads  bool // and does not write
 }
 
 type opened struct {
@@ -164,7 +166,7 @@ func (w *world) happens(p *process, op string, args []string) bool {
 		p.setup = true
 	case "fork":
 		child := *p
-		child.name, child.waiting, child.program.armed = args[0], nil, nil
+		child.name, child.waiting, child.program.armed, child.opens = args[0], nil, nil, nil
 		child.shares, child.descriptors, child.env = slices.Clone(p.shares), maps.Clone(p.descriptors), maps.Clone(p.env)
 		w.processes[args[0]] = &child
 	case "exit", "killed":
@@ -233,7 +235,7 @@ func (w *world) ends(p *process, normal bool, status string) {
 	}
 	w.drop(p.asks)
 	w.unshare(p, func(share) bool { return false })
-	p.waiting, p.descriptors = nil, nil
+	p.waiting, p.descriptors, p.opens = nil, nil, nil
 }
 
 // unshare ends mappings but for some. What they show may have been written to until now.
@@ -287,7 +289,9 @@ func (w *world) spread() {
 	for range 64 {
 		for _, p := range w.processes {
 			for _, s := range p.shares {
-				s.inode.labels |= p.labels &^ w.img.Integrity
+				if !s.reads {
+					s.inode.labels |= p.labels &^ w.img.Integrity
+				}
 			}
 		}
 		for _, p := range w.processes {

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"fmt"
 	"net/netip"
 	"path"
 	"slices"
@@ -39,6 +40,13 @@ type event struct {
 	mapped bool   // a program's code, without an exec
 	by     *event // of a script, its interpreter
 	device bool
+	opened bool // a descriptor of it is used
+	writes bool // for which it was opened to write
+}
+
+// told tells a name with its file.
+func (e *event) told() string {
+	return fmt.Sprint(e.key, e.inode.number, e.inode.modified, e.inode.unclear)
 }
 
 // perform decides an operation and does it.
@@ -59,9 +67,7 @@ func (w *world) perform(a *act, step []string) string {
 	if best.effect >= ir.Ask || a.fails {
 		return best.String()
 	}
-	for _, r := range granted {
-		r.spend(w.now)
-	}
+	w.spend(a.subject, granted)
 	for _, e := range a.events {
 		if e.inode != nil && e.known && !e.mapped {
 			e.inode.labels |= sources(e.rows)
@@ -163,6 +169,7 @@ func (w *world) mapCode(p *process, name string) *act {
 		if e.inode.modified {
 			w.foreign(p)
 		}
+		p.shares = append(p.shares, share{inode: e.inode, reads: true})
 	}}
 }
 

@@ -351,7 +351,11 @@ func (w *world) descriptor(p *process, op string, args []string) *act {
 				want = has
 			}
 		}
-		return w.uses(p, &dentry{inode: o.inode}, o.path, o.known, []ir.Op{want})
+		a := w.uses(p, &dentry{inode: o.inode}, o.path, o.known, []ir.Op{want})
+		for _, e := range a.events {
+			e.opened, e.writes = true, len(o.ops) > 1 || o.ops[0] != ir.Read
+		}
+		return a
 	}
 	d, path, known := w.walk(args[2], true)
 	var ops []ir.Op
@@ -391,7 +395,7 @@ func (w *world) names(p *process, op string, args []string) *act {
 		a.events[0].inode = first.inode
 		a.events = []*event{first, a.events[0]}
 		for _, e := range a.events {
-			e.beside = from + " " + path
+			e.beside = first.told() + " " + path
 		}
 		a.effect = func() {
 			first.inode.named = true
@@ -422,6 +426,10 @@ func (w *world) rename(p *process, from, to string, exchange bool) *act {
 	unlink.op = ir.Unlink
 	there := w.on(ir.Write, y, fresh, okY)
 	theirs := there.inode
+	beside := write.told() + " " + fresh
+	if exchange || y.used {
+		beside = write.told() + " " + there.told()
+	}
 	there.inode = write.inode
 	a.events = []*event{write, &unlink, there}
 	if exchange {
@@ -434,7 +442,7 @@ func (w *world) rename(p *process, from, to string, exchange bool) *act {
 		a.events = append(a.events, over)
 	}
 	for _, e := range a.events {
-		e.beside = old + " " + fresh
+		e.beside = beside
 	}
 	if trees && okX && okY {
 		a.moved = w.apart(old, fresh)

@@ -113,7 +113,7 @@ func uses(image *dfa.Image) uint32 {
 // labels of integrity are lost by a flow, every label.
 func keptLabels(image *dfa.Image) uint64 {
 	kept := image.Labels
-	if image.Integrity != 0 {
+	if kept != 0 && image.Integrity != 0 {
 		for i := range image.Rows {
 			kept |= image.Rows[i].Sources | image.Rows[i].ExecSources
 		}

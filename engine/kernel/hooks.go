@@ -209,6 +209,16 @@ func mapsCode(image *dfa.Image) bool {
 		slices.ContainsFunc(image.Clauses, func(c dfa.Clause) bool { return !c.Any && c.Effect >= ir.Ask })
 }
 
+// sendsWithoutHook tells whether sendfile and splice reach sockets without the hook of
+// sending, as they do until 6.5: then writing to a socket's file is decided on.
+func sendsWithoutHook(spec *btf.Spec) (bool, error) {
+	var ops *btf.Struct
+	if err := spec.TypeByName("proto_ops", &ops); err != nil {
+		return false, fmt.Errorf("look up proto_ops: %w", err)
+	}
+	return slices.ContainsFunc(ops.Members, func(m btf.Member) bool { return m.Name == "sendpage" }), nil
+}
+
 // present drops the hooks that this kernel does not have, and tells of those that
 // it should have.
 func present(tier Tier) (kept []hook, setattrHasIdmap bool, err error) {
@@ -223,8 +233,15 @@ func present(tier Tier) (kept []hook, setattrHasIdmap bool, err error) {
 		}
 		return f, nil
 	}
+	sendsFiles, err := sendsWithoutHook(spec)
+	if err != nil {
+		return nil, false, err
+	}
 	var missing []string
 	for _, h := range hooks() {
+		if h.name == "file_permission" && sendsFiles {
+			h.need |= needSends
+		}
 		if h.tp {
 			kept = append(kept, h)
 			continue

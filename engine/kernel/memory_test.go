@@ -127,6 +127,38 @@ rule tested:
 	})
 }
 
+// What a mapping spoils it does not open, though the same event would.
+func TestMappingHoldsWhatItArms(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := &channelBench{bench: newBench(t, tier, `
+rule written:
+  block exec "git" "commit" unless after write "$D/src/**" since write "$D/src/**"
+`)}
+		source, git := b.file("src/f"), b.script("git", "exit 0")
+		a := b.actor()
+		a.want("EPERM", "run", git, "commit")
+		a.want("ok", "write", source)
+		a.want("ok", "run", git, "commit")
+		writer := b.actor()
+		writer.want("ok", "openfd", "f", source, "rw")
+		writer.want("ok", "mapwrite", "f")
+		a.want("EPERM", "run", git, "commit")
+	})
+}
+
+// An exec spoils first, by whatever name, and then arms.
+func TestExecSpoilsFirst(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule run:
+  block unlink "$D/f" unless after exec any since exec "check"
+`)
+		a := b.actor()
+		a.want("ok", "run", b.script("check", "exit 0"))
+		a.want("ok", "unlink", b.file("f"))
+	})
+}
+
 // Who looks into a process gets its labels, who writes into it gives its own, and who
 // traces it or has its memory open both, from then on.
 func TestReachingInto(t *testing.T) {

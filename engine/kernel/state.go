@@ -78,7 +78,7 @@ func (k *Kernel) State(slot Slot) (State, error) {
 	}
 	state := State{AssumedLabels: scope.AssumedLabels, AssumedFlags: scope.AssumedFlags}
 	for gate := range scope.Armed {
-		if scope.Armed[gate] > scope.Stale[gate] {
+		if scope.Armed[gate] > scope.Stale[gate] && scope.Held[gate] == 0 {
 			state.Fresh = append(state.Fresh, gate)
 		}
 	}

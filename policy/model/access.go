@@ -122,7 +122,11 @@ func (s *Scope) through(p *Process, op, name string) (*operation, error) {
 	}
 	for _, has := range d.ops {
 		if (has == ir.Read) == (op == "fdread") {
-			return s.use(p, []ir.Op{has}, d.place), nil
+			o := s.use(p, []ir.Op{has}, d.place)
+			for _, e := range o.events {
+				e.used, e.writable = true, slices.ContainsFunc(d.ops, func(op ir.Op) bool { return op != ir.Read })
+			}
+			return o, nil
 		}
 	}
 	return nil, stepErrorf("the descriptor %s was not opened for that", name)

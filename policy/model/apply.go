@@ -48,9 +48,7 @@ func (s *Scope) perform(o *operation, again []string) Decision {
 	if r.Denied() || o.fails {
 		return r.Decision
 	}
-	for _, a := range lifted {
-		a.use(s.now)
-	}
+	s.take(o.subject, lifted)
 	s.commit(o)
 	return r.Decision
 }

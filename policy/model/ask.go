@@ -4,6 +4,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -110,7 +111,16 @@ func (a *answer) use(now time.Duration) {
 // asked decides an ask by the answer that it has had: a grant lifts it, after a
 // denial "the same operation is then a block with the person's reason".
 func (s *Scope) asked(r *ruling, p *Process, e *event, hold time.Duration) {
-	r.ask = &request{key: askKey(r.Rule, p, e), hold: hold}
+	op := e.op
+	if op == ir.Send {
+		op = r.op() // one answer is for connecting and for what is sent then
+	}
+	use := useKey(r.Rule, op, e)
+	if _, granted := p.granted[use]; granted && e.used {
+		r.Effect = ir.Allow
+		return
+	}
+	r.ask = &request{key: askKey(use, p, e), hold: hold}
 	switch a := s.answers[r.ask.key]; {
 	case !a.holds(s.now):
 	case a.denied:
@@ -120,7 +130,32 @@ func (s *Scope) asked(r *ruling, p *Process, e *event, hold time.Duration) {
 			r.Because = a.because
 		}
 	default:
-		r.Effect, r.answer, r.ask = ir.Allow, a, nil
+		r.Effect, r.grant, r.ask = ir.Allow, &grant{a, r.ask.key, use, e.op}, nil
+	}
+}
+
+// grant is an answer that lifts an ask, by its key, and what it opens: a process that
+// reads or writes through a descriptor needs no other answer for that.
+type grant struct {
+	*answer
+	key, use string
+	op       ir.Op
+}
+
+// take uses up the grants of an operation that proceeds.
+func (s *Scope) take(p *Process, grants []*grant) {
+	var used []*answer
+	if p.granted == nil && len(grants) > 0 {
+		p.granted = map[string]string{}
+	}
+	for _, g := range grants {
+		if !slices.Contains(used, g.answer) {
+			used = append(used, g.answer)
+			g.answer.use(s.now)
+		}
+		if g.op != ir.Exec {
+			p.granted[g.use] = g.key
+		}
 	}
 }
 
@@ -129,17 +164,28 @@ func (s *Scope) asked(r *ruling, p *Process, e *event, hold time.Duration) {
 // uid and, for exec, the environment". An interpreter is the object of an exec
 // with the script as an argument, which the rest of the operation binds. Of a rename or
 // link it is both names, so that one answer is for all that it is.
-func askKey(rule string, p *Process, e *event) string {
-	object, environment := "", ""
-	if e.peer != nil {
-		object = e.peer.key
-	} else if e.file != nil {
-		object = fmt.Sprintf("%s inode %d modified %t unclear %t beside %q", e.path, e.file.number, e.file.modified, e.file.unclear, e.beside)
+func askKey(use string, p *Process, e *event) string {
+	state, environment := "", ""
+	if e.file != nil && e.beside == "" {
+		state = fmt.Sprintf(" modified %t unclear %t", e.file.modified, e.file.unclear)
 	}
 	if e.op == ir.Exec {
 		environment = fmt.Sprintf(" with %x", p.env.sum)
 	}
-	return fmt.Sprintf("%q %s %q %q in %q as %q%s", rule, e.op, object, e.argv, p.dir, p.user, environment)
+	return fmt.Sprintf("%s%s %q in %q as %q%s", use, state, e.argv, p.dir, p.user, environment)
+}
+
+// useKey is the part of it that a descriptor has, too.
+func useKey(rule string, op ir.Op, e *event) string {
+	object := ""
+	if e.peer != nil {
+		object = e.peer.key
+	} else if e.beside != "" {
+		object = e.beside
+	} else if e.file != nil {
+		object = fmt.Sprintf("%s inode %d", e.path, e.file.number)
+	}
+	return fmt.Sprintf("%q %s %q", rule, op, object)
 }
 
 // ask notes a request; an operation that is tried again makes no second one. With
@@ -238,6 +284,9 @@ func (s *Scope) Deny(during time.Duration, because string) error {
 	a := &answer{denied: true, because: because}
 	a.extend(s.now, during)
 	s.answers[r.key] = a
+	for _, p := range s.processes {
+		maps.DeleteFunc(p.granted, func(_, key string) bool { return key == r.key })
+	}
 	s.answered(r.key)
 	return nil
 }

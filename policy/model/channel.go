@@ -16,12 +16,14 @@ type channel struct {
 }
 
 // mapping is memory that processes share: a live shared writable mapping with the
-// path by which the file was opened, or memory without a path.
+// path by which the file was opened, memory without a path, or a private mapping.
 type mapping struct {
 	file *file
 	path string
 	// unresolved: the path is not known, and may be any.
 	unresolved bool
+	// private: it shows what others write there, and nothing is written by it.
+	private bool
 	// stays: an exec does not end it, as with a tracer.
 	stays bool
 	// spoils are the gates, as bits, that writing to it makes stale.
@@ -156,7 +158,9 @@ func (s *Scope) settle() {
 		s.queue = s.queue[1:]
 		p.queued = false
 		for _, m := range p.mapped {
-			s.label(m.file, s.carried(p))
+			if !m.private {
+				s.label(m.file, s.carried(p))
+			}
 			s.gain(p, m.file.labels)
 		}
 	}

@@ -160,6 +160,10 @@ func (s *Scope) excuses(c *ir.Clause, p *Process, e *event, yield func(Condition
 	if known && e.file.unclear { // which opens nothing
 		not = "whether the file was modified inside is not known"
 	}
+	if e.writable && (c.Unless.Modified || c.Unless.NotModified) { // opening it has modified it
+		unless(false, true, ", as opening the file was", "")
+		return
+	}
 	if c.Unless.Modified && !unless(true, known && e.file.modified && !e.file.unclear, ": "+yes, not) {
 		return
 	}

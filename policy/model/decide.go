@@ -46,7 +46,7 @@ type ruling struct {
 	text   string // of what is neither a clause nor a default, why
 	denied bool   // a person did
 	ask    *request
-	answer *answer // that lifted an ask
+	grant  *grant // that lifted an ask
 }
 
 // why says in words what decided, and on what.
@@ -67,11 +67,19 @@ func (r *ruling) why(s *Scope, p *Process) string {
 	return out
 }
 
+// op is the operation as the policy writes it.
+func (r *ruling) op() ir.Op {
+	if r.Default != nil {
+		return r.Default.Op
+	}
+	return r.Clause.Op
+}
+
 // decide finds the strictest of all rulings on all events of an operation: "kill >
 // block > ask > notify … Ties go to the first in file order". A script
 // is decided on before its interpreter is. lifted are the
-// answers that an operation which proceeds uses up.
-func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
+// grants that an operation which proceeds uses up.
+func (s *Scope) decide(o *operation) (best ruling, lifted []*grant) {
 	best.order = len(s.program.Clauses) + 1
 	if o.refused != "" {
 		best.Effect, best.text = ir.Block, o.refused
@@ -81,8 +89,8 @@ func (s *Scope) decide(o *operation) (best ruling, lifted []*answer) {
 	for _, e := range o.events {
 		labels := s.wouldHold(o.subject, e)
 		weigh := func(r *ruling) {
-			if r.answer != nil && !slices.Contains(lifted, r.answer) {
-				lifted = append(lifted, r.answer)
+			if r.grant != nil {
+				lifted = append(lifted, r.grant)
 			}
 			if r.Rule != "" && !seen[r.Rule] {
 				seen[r.Rule] = true
@@ -247,6 +255,18 @@ func (s *Scope) structure(e *event, labels uint64, weigh func(*ruling)) {
 	if src := s.sourceOf(e); src != nil {
 		refuse(fmt.Sprintf("%s: `%s` would not name the same files: a directory that a file source names stays", src.Pos, src.Text), nil)
 	}
+}
+
+// ProtectedBy returns the protected patterns that name a path, for whatever process, by
+// their index in the program.
+func (s *Scope) ProtectedBy(path string) (protects []int) {
+	e := event{op: ir.Write, path: path}
+	for i, p := range s.program.Protects {
+		if e.named(p.Pattern, either) {
+			protects = append(protects, i)
+		}
+	}
+	return protects
 }
 
 // sourceOf returns a source of a label that not the same files below a directory

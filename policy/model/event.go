@@ -26,7 +26,9 @@ type event struct {
 	// moved and to are a directory that is renamed: the event stands for all that is
 	// below it, and patterns that treat both places alike don't match.
 	moved, to string
-	beside    string // both names of a rename or link
+	beside    string // both names of a rename or link, and their files
+	// used: what was opened is used, through a descriptor that is writable.
+	used, writable bool
 	// mapped: "a private executable mapping (ld.so /usr/bin/git)" of a program.
 	mapped bool
 	// interpreter is what runs it, if it is a script.

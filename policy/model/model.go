@@ -57,7 +57,9 @@ type Process struct {
 	// it" before it has run a program of the container.
 	setup bool
 	held  *request // that it waits for, stopped
-	ended bool
+	// granted is what grants have opened for it, with the key of the answer.
+	granted map[string]string
+	ended   bool
 	// queued: what it carries is to be looked at where it shares memory.
 	queued bool
 }
@@ -177,7 +179,7 @@ func (s *Scope) exit(p *Process, status int, normal bool) {
 		s.close(p.held)
 	}
 	s.detach(p, true)
-	p.pending, p.open, p.ended = nil, dict[descriptor]{}, true
+	p.pending, p.open, p.granted, p.ended = nil, dict[descriptor]{}, nil, true
 }
 
 // Restart is the end of all processes, with what only they had; "file labels,

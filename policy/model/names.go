@@ -3,6 +3,8 @@
 package model
 
 import (
+	"fmt"
+
 	"github.com/actplane/actplane/policy/ir"
 )
 
@@ -54,7 +56,7 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	}
 	y.file = x.file
 	o := &operation{subject: p, events: []*event{x.event(ir.Write), y.event(ir.Write)}}
-	o.twoNames(x, y)
+	o.twoNames(x, y, false)
 	o.effect = func() {
 		x.file.named, x.file.linked, x.file.kind = true, true, regular
 		x.keep()
@@ -66,11 +68,21 @@ func (s *Scope) link(p *Process, from, to string) (*operation, error) {
 	return o.of(x, y), nil
 }
 
-// twoNames makes all events of an operation those of both names.
-func (o *operation) twoNames(x, y place) {
-	for _, e := range o.events {
-		e.beside = x.name + " " + y.name
+// twoNames makes all events of an operation those of both names; over: the second has a
+// file of its own.
+func (o *operation) twoNames(x, y place, over bool) {
+	beside := fmt.Sprintf("%s %s", x.key(), y.name)
+	if over {
+		beside = fmt.Sprintf("%s %s", x.key(), y.key())
 	}
+	for _, e := range o.events {
+		e.beside = beside
+	}
+}
+
+// key tells a place, its file, and whether that was modified.
+func (x place) key() string {
+	return fmt.Sprintf("%s inode %d modified %t unclear %t", x.name, x.file.number, x.file.modified, x.file.unclear)
 }
 
 // symlink is a write of its own name; the target need not exist.
@@ -115,7 +127,7 @@ func (s *Scope) rename(p *Process, from, to string, exchange bool) (*operation, 
 			o.events = append(o.events, e)
 		}
 	}
-	o.twoNames(a, b)
+	o.twoNames(a, b, over)
 	o.effect = func() {
 		a.keep()
 		if exchange {

@@ -57,12 +57,16 @@ func (s *Scope) load(p *Process, object string) (*operation, error) {
 	if err := x.isFile(); err != nil {
 		return nil, err
 	}
+	if err := s.mappable(1); err != nil {
+		return nil, err
+	}
 	e := x.event(ir.Exec)
 	e.mapped = true // by what name it was opened, nobody knows any more
 	return &operation{subject: p, events: []*event{e}, effect: func() {
 		if e.file.modified {
 			s.tamper(p)
 		}
+		s.attach(p, mapping{file: x.file, private: true})
 	}}, nil
 }
 
