@@ -21,9 +21,10 @@ type director struct {
 	steps   []model.Step
 	// folders has for each step whether what it moves counts as a folder.
 	folders [][]bool
-	// twice are the steps that are decided otherwise, since they take more than one system
-	// call, and restarts after which there is no start.
-	twice []int
+	// unstartable is the first restart after which there is no start, -1 for none.
+	unstartable int
+	// kept are the steps after which the engine protects more than the model.
+	kept []int
 }
 
 type socket int
@@ -109,18 +110,18 @@ func (d *director) add(words []string) bool {
 	if d.crew.impossible(words) != "" || !d.possible(words) {
 		return false
 	}
-	moves, starting := d.moves(words), !d.crew.started
+	moves, starting, keeps := d.moves(words), !d.crew.started, d.keeps(words)
 	got, err := d.crew.do(words)
 	if err != nil {
 		return false
 	}
+	if keeps && !got.Denied() {
+		d.kept = append(d.kept, len(d.steps))
+	}
 	d.happened(words, got)
 	d.folders = append(d.folders, moves)
-	switch {
-	case !got.Denied() && d.refusedThen(words):
-		d.twice = append(d.twice, len(d.steps))
-	case got.Denied() && starting && len(d.steps) > 0: // so that it cannot start again
-		d.twice = append(d.twice, lastRestart(d.steps))
+	if got.Denied() && starting && len(d.steps) > 0 && d.unstartable < 0 {
+		d.unstartable = lastRestart(d.steps)
 	}
 	verdict, rule, _ := strings.Cut(got.String(), " ")
 	d.steps = append(d.steps, model.Step{
@@ -149,6 +150,12 @@ func (d *director) possible(words []string) bool {
 		}
 	}
 	switch op := words[1]; op {
+	case "exec", "execscript":
+		if d.tied(words[0]) && declassifies(d.program) {
+			return false // the other gets what comes with the program before it is cleared
+		}
+	}
+	switch op := words[1]; op {
 	case "execfails":
 		// A grant is for the program as it is, which is spoilt for a moment.
 		return !asks(d.program) && d.is(words[2], "")
@@ -161,13 +168,17 @@ func (d *director) possible(words []string) bool {
 	case "send":
 		// What an accepted socket's peer is called, and whether who was granted a connection
 		// is asked again for what goes through it, the model does not say.
-		if has := d.now.sockets[words[0]][words[2]]; has == accepted || has == connected && asks(d.program) {
+		has := d.now.sockets[words[0]][words[2]]
+		if has == accepted || has == connected && asks(d.program) {
 			return false
 		}
-		return d.now.sockets[words[0]][words[2]] == connected || !strings.HasPrefix(words[2], "unix:")
+		// Without a connection it is a datagram, to another endpoint than one that was
+		// connected to or is listened at.
+		return has == connected || strings.HasSuffix(words[2], "/udp") ||
+			!strings.HasPrefix(words[2], "unix:") && !d.bound[words[2]] && !asks(d.program)
 	case "recv":
 		has := d.now.sockets[words[0]]
-		if has[words[2]] != connected && about(d.program, ir.Recv) {
+		if has[words[2]] != connected && (about(d.program, ir.Recv) || strings.HasPrefix(words[2], "[") && fromEndpoints(d.program)) {
 			return false // who the other end is, the case has no name for
 		}
 		return has[words[2]] > 0 || has["at "+words[2]] > 0 && (d.now.waiting[words[2]] > 0 || strings.HasSuffix(words[2], "/udp"))
@@ -175,6 +186,30 @@ func (d *director) possible(words []string) bool {
 		return d.now.tracers[words[2]] == ""
 	}
 	return true
+}
+
+// tied tells whether a process traces another, or is traced.
+func (d *director) tied(name string) bool {
+	_, traced := d.now.tracers[name]
+	return traced || slices.Contains(slices.Collect(maps.Values(d.now.tracers)), name)
+}
+
+// keeps tells whether a file would be protected more than it is by its names: the engine
+// keeps what was protected under a name that it has lost, and by all patterns what two
+// protect under two names. It happens only where who does it may, and others may not.
+func (d *director) keeps(words []string) bool {
+	var by [][]int
+	for _, name := range paths(words) {
+		resolved, _ := d.crew.model.Resolve(name, false)
+		by = append(by, d.crew.model.ProtectedBy(resolved))
+	}
+	switch words[1] {
+	case "rename", "exchange":
+		return len(by[0])+len(by[1]) > 0
+	case "link":
+		return len(by[0]) > 0 && len(by[1]) > 0 && !slices.Equal(by[0], by[1])
+	}
+	return false
 }
 
 // moves tells of what a step moves whether it counts as a folder.
@@ -189,37 +224,6 @@ func (d *director) moves(words []string) (folders []bool) {
 		return folders[:1]
 	}
 	return folders
-}
-
-// refusedThen tells whether writing to a file would be refused after it was opened for
-// that, which has changed it.
-func (d *director) refusedThen(words []string) bool {
-	op := ir.Write
-	switch words[1] {
-	case "append":
-		op = ir.Append
-	case "mmapshared":
-		return d.changedRefused(words, ir.Read) || d.changedRefused(words, op)
-	case "write":
-	default:
-		return false
-	}
-	return d.changedRefused(words, op)
-}
-
-// changedRefused tells whether an operation on a file would be refused if it was modified.
-func (d *director) changedRefused(words []string, op ir.Op) bool {
-	m := d.crew.model
-	name, _ := m.Resolve(words[2], true)
-	p := m.Process(words[0])
-	q := model.Query{Op: op, Object: name, Labels: p.Labels | m.FileLabels(name), Lineage: p.Lineage, Modified: true}
-	for i := range d.program.Gates {
-		if m.Fresh(i) {
-			q.Gates |= 1 << i
-		}
-	}
-	got, err := q.Decide(d.program)
-	return err != nil || got.Effect > ir.Ask
 }
 
 // is notes that a file is a script or a program; it is the one or the other, and a script

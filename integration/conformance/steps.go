@@ -29,15 +29,19 @@ type actors struct {
 }
 
 // ways chooses, by what a step says, which of the system calls that do the same is taken
-// for it (see actor/ways.c); nil is the plain one for all.
-type ways func(words []string) int
+// for it (see actor/ways.c), and whether io_uring may be; nil is the plain one for all.
+type ways func(words []string) (way int, rings bool)
 
 // of is a command with its way.
 func (w ways) of(command string, words ...string) string {
 	if w == nil {
 		return command
 	}
-	return fmt.Sprintf("%s@%d", command, w(words))
+	way, rings := w(words)
+	if !rings {
+		return fmt.Sprintf("%s@%d-", command, way)
+	}
+	return fmt.Sprintf("%s@%d", command, way)
 }
 
 // firstDescriptor is above all channels.
@@ -51,8 +55,10 @@ func prepare(box *container, c *planned) (*actors, error) {
 		switch w[1] {
 		case "pipe", "pipewrite", "piperead":
 			kind := "pipe"
-			if a.ways != nil && a.ways([]string{kind, w[2]})%2 == 1 {
-				kind = "socketpair"
+			if a.ways != nil {
+				if way, _ := a.ways([]string{kind, w[2]}); way%2 == 1 {
+					kind = "socketpair"
+				}
 			}
 			if err := a.share(kind, "pipe "+w[2]); err != nil {
 				return nil, err

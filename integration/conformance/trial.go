@@ -52,7 +52,7 @@ func trialOf(r *randomcase.Case) *trial {
 
 // trialUnder is trialOf, for who has compiled the policy.
 func trialUnder(p *policy.Policy, r *randomcase.Case) *trial {
-	d := director{program: p.Program, scripts: map[string]string{}, bound: map[string]bool{}}
+	d := director{program: p.Program, scripts: map[string]string{}, bound: map[string]bool{}, unstartable: -1}
 	if !d.begin(r.Steps) {
 		return nil
 	}
@@ -69,8 +69,11 @@ func trialUnder(p *policy.Policy, r *randomcase.Case) *trial {
 		return nil
 	}
 	i := misused(d.steps, d.folders, files)
-	if len(d.twice) > 0 {
-		i = d.twice[0]
+	switch {
+	case d.unstartable >= 0:
+		i = d.unstartable
+	case len(d.kept) > 0:
+		i = d.kept[0]
 	}
 	if i >= 0 {
 		rest := *r
@@ -110,7 +113,7 @@ func words(steps []model.Step) (all [][]string) {
 // misused returns the first step that takes a folder that the case finds for a file, or the
 // reverse, and -1 if there is none. What has come under a name later is not looked at.
 func misused(steps []model.Step, folders [][]bool, files []model.Found) int {
-	changed := map[string]bool{}
+	changed, there := map[string]bool{}, map[string]bool{}
 	for i, step := range steps {
 		for n, name := range paths(step.Words) {
 			folder, matters := false, true
@@ -127,14 +130,19 @@ func misused(steps []model.Step, folders [][]bool, files []model.Found) int {
 			if found < 0 && !changed[name] && !creates(step.Words[1], n) {
 				return i // what a denied step was to make
 			}
+			if found >= 0 && creates(step.Words[1], n) && !there[name] {
+				return i // what only a denied step has found
+			}
 			if matters && !changed[name] && found >= 0 && (files[found].Use == model.Directory) != folder {
 				return i
 			}
 		}
-		if !follows(step.Words[1], 0) && (step.Verdict == "ok" || step.Verdict == "notify") {
-			for _, name := range paths(step.Words) {
-				changed[name] = true
-			}
+		if step.Verdict != "ok" && step.Verdict != "notify" {
+			continue
+		}
+		for _, name := range paths(step.Words) {
+			there[name] = true
+			changed[name] = changed[name] || !follows(step.Words[1], 0)
 		}
 	}
 	return -1
@@ -154,13 +162,19 @@ func creates(op string, n int) bool {
 // ways are the same for a step whatever others are left out.
 func (t *trial) ways() ways {
 	asks := asks(t.Program)
-	return func(words []string) int {
+	parents := map[string]bool{root: true} // of whose rings the children have the memory
+	for _, step := range t.Steps {
+		if step.Words[1] == "fork" {
+			parents[step.Words[0]] = true
+		}
+	}
+	return func(words []string) (int, bool) {
 		if len(words) > 1 && words[1] == "connect" && asks {
-			return 0 // a ring may ask twice for one connection
+			return 0, false // a ring may ask twice for one connection
 		}
 		h := fnv.New32a()
 		fmt.Fprintf(h, "%d %q", t.seed, words)
-		return int(h.Sum32() >> 1)
+		return int(h.Sum32() >> 1), !parents[words[0]]
 	}
 }
 
@@ -173,7 +187,8 @@ func (t *trial) text() string {
 	var b strings.Builder
 	by := t.ways()
 	for _, step := range t.Steps {
-		fmt.Fprintf(&b, "# %s: way %d\n", step.Text, by(step.Words))
+		way, rings := by(step.Words)
+		fmt.Fprintf(&b, "# %s: way %d, rings %t\n", step.Text, way, rings)
 	}
 	return t.source.Text(fmt.Sprintf("found-%d", t.seed), verdicts) + b.String()
 }
@@ -182,6 +197,16 @@ func (t *trial) text() string {
 func about(p *ir.Program, op ir.Op) bool {
 	return slices.ContainsFunc(p.Clauses, func(c ir.Clause) bool { return c.Op == op }) ||
 		slices.ContainsFunc(p.Defaults, func(d ir.Default) bool { return d.Op == op })
+}
+
+// fromEndpoints tells whether labels come from addresses.
+func fromEndpoints(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Sources, func(s ir.Source) bool { return s.Pattern.Kind == ir.Endpoint })
+}
+
+// declassifies tells whether running a program takes labels away.
+func declassifies(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Transforms, func(t ir.Transform) bool { return !t.Endorse })
 }
 
 // asks tells whether a policy asks for anything.

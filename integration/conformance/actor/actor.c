@@ -393,15 +393,16 @@ static void go_on(int signal)
 	errno = error;
 }
 
-/* choose_way cuts "@" and a number off a command. */
+/* choose_way cuts "@" and a number off a command; "-" behind it is for no rings. */
 static void choose_way(char *op)
 {
 	char *at = strchr(op, '@');
 
-	way = 0;
+	way = no_rings = 0;
 	if (at) {
 		*at = 0;
-		way = strtoul(at + 1, NULL, 10);
+		way = strtoul(at + 1, &at, 10);
+		no_rings = *at == '-';
 	}
 }
 

@@ -13,6 +13,7 @@
  * digit of the number. 0 is always the plain one.
  */
 extern unsigned way;
+extern int no_rings; /* what a ring has in memory, children share */
 
 unsigned choose(unsigned ways);
 int result(long value);

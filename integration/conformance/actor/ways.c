@@ -26,6 +26,7 @@
 extern char **environ;
 
 unsigned way;
+int no_rings;
 
 /* choose takes one of so many ways. */
 unsigned choose(unsigned ways)
@@ -50,6 +51,8 @@ int open_by(const char *path, int flags)
 	case 1:
 		return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	case 2:
+		if (no_rings)
+			break;
 		return ring_open(path, flags);
 	}
 	return open(path, flags, 0755);
@@ -107,7 +110,7 @@ int read_from(int fd)
 	case 2:
 		return by_pipe(fd, 1);
 	case 3:
-		if (S_ISFIFO(stat.st_mode) && !can(fd, POLLIN))
+		if (no_rings || (S_ISFIFO(stat.st_mode) && !can(fd, POLLIN)))
 			break;
 		return got(ring_io(IORING_OP_READ, fd, buffer, sizeof(buffer), -1));
 	case 4:
@@ -161,7 +164,7 @@ static long write_pipe(int fd)
 	case 2:
 		return from_pipe(fd, 0);
 	case 3:
-		if (!can(fd, POLLOUT))
+		if (no_rings || !can(fd, POLLOUT))
 			break;
 		return ring_io(IORING_OP_WRITE, fd, "x", 1, -1);
 	case 4:
@@ -186,6 +189,8 @@ static long write_file(int fd, int appends)
 	case 2:
 		return from_pipe(fd, 0);
 	case 3:
+		if (no_rings)
+			break;
 		return ring_io(IORING_OP_WRITE, fd, "x", 1, end);
 	case 4:
 		return from_file(fd);
@@ -212,7 +217,7 @@ int write_to(int fd)
 
 int connect_by(int fd, const struct sockaddr *to, socklen_t size)
 {
-	return result(choose(2) ? ring_connect(fd, to, size) : connect(fd, to, size));
+	return result(choose(2) && !no_rings ? ring_connect(fd, to, size) : connect(fd, to, size));
 }
 
 int send_by(int fd)
@@ -226,6 +231,8 @@ int send_by(int fd)
 	case 2:
 		return result(sendmsg(fd, &message, 0));
 	case 3:
+		if (no_rings)
+			break;
 		return result(ring_io(IORING_OP_SEND, fd, "x", 1, 0));
 	case 4:
 		return result(from_pipe(fd, 0));
@@ -279,7 +286,7 @@ int change_name(const char *op, const char *a, const char *b)
 			return result(utimensat(AT_FDCWD, a, NULL, 0));
 		return result(*op == 'c' && op[2] == 'm' ? chmod(a, 0755) : chown(a, 0, 0));
 	}
-	if (choose(2))
+	if (choose(2) && !no_rings)
 		return result(ring_name(op, a, b));
 	if (!strcmp(op, "unlink"))
 		return result(unlink(a));
