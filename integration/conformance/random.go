@@ -146,7 +146,10 @@ func (x *box) compare() (string, error) {
 // compareProcesses: what no clause tests is not kept of files, and so does not come from
 // them.
 func (x *box) compareProcesses() (found []string, err error) {
-	tested := x.policy.Image.Labels | x.policy.Image.Integrity
+	tested := x.policy.Image.Labels
+	if tested != 0 { // else nothing follows any
+		tested |= x.policy.Image.Integrity
+	}
 	for _, name := range subjectNames(x.planned) {
 		s := x.subjects[name]
 		if s.ended() {
