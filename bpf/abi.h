@@ -8,7 +8,7 @@
 #ifndef ACTPLANE_ABI_H
 #define ACTPLANE_ABI_H
 
-#define ABI_VERSION 5
+#define ABI_VERSION 8
 
 /* Bounds; those that the compiler checks are in policy/ir too, and a test
  * compares the two. */
@@ -137,8 +137,6 @@ enum channel {
 	CHANNEL_TERMINAL,	     /* what programs wrote on a terminal, by its inode */
 	CHANNEL_QUEUE,		     /* a queue of messages, by its address in memory */
 	CHANNEL_OPTIONS,	     /* the options of a socket, by its address in memory */
-	CHANNEL_LINKS, /* the targets of symbolic links in a directory, by its inode */
-	CHANNEL_RING,  /* the memory of an io_uring, by its address */
 };
 
 /* What a record is about. */

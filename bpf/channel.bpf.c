@@ -188,6 +188,36 @@ int BPF_PROG(fn_do_tee, struct file *in, struct file *out)
 	return 0;
 }
 
+static __always_inline void passed(void)
+{
+	struct act act = {};
+
+	if (begin_splice(&act))
+		end_pass();
+}
+
+SEC("fexit/do_splice")
+int BPF_PROG(fx_do_splice)
+{
+	passed();
+	return 0;
+}
+
+SEC("fexit/do_tee")
+int BPF_PROG(fx_do_tee)
+{
+	passed();
+	return 0;
+}
+
+/* Its beginning is seen where it asks whether it may read. */
+SEC("fexit/do_sendfile")
+int BPF_PROG(fx_do_sendfile)
+{
+	passed();
+	return 0;
+}
+
 /* From memory into a pipe, or the reverse, as the descriptor is open for. */
 static __always_inline void vmsplices(u64 fd)
 {

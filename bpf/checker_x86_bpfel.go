@@ -508,6 +508,7 @@ type CheckerThread struct {
 		Shared uint64
 	}
 	Copied  CheckerFileId
+	Links   uint64
 	Looking uint64
 	Args    [2304]int8
 }

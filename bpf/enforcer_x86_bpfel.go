@@ -187,7 +187,7 @@ type EnforcerKnownPath struct {
 type EnforcerLimits uint32
 
 const (
-	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 5
+	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 8
 	EnforcerLimitsLIMIT_SCOPES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_IMAGES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_LABELS            EnforcerLimits = 64
@@ -641,6 +641,7 @@ type EnforcerThread struct {
 		Shared uint64
 	}
 	Copied  EnforcerFileId
+	Links   uint64
 	Looking uint64
 	Args    [2304]int8
 }
@@ -695,6 +696,9 @@ const (
 	EnforcerProgForgetImage           = "forget_image"
 	EnforcerProgForgetPaths           = "forget_paths"
 	EnforcerProgForgetScope           = "forget_scope"
+	EnforcerProgFxDoSendfile          = "fx_do_sendfile"
+	EnforcerProgFxDoSplice            = "fx_do_splice"
+	EnforcerProgFxDoTee               = "fx_do_tee"
 	EnforcerProgLockScope             = "lock_scope"
 	EnforcerProgLsmBprmCheckSecurity  = "lsm_bprm_check_security"
 	EnforcerProgLsmBprmCommittedCreds = "lsm_bprm_committed_creds"
@@ -879,6 +883,9 @@ type EnforcerProgramSpecs struct {
 	ForgetImage           *ebpf.ProgramSpec `ebpf:"forget_image"`
 	ForgetPaths           *ebpf.ProgramSpec `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.ProgramSpec `ebpf:"forget_scope"`
+	FxDoSendfile          *ebpf.ProgramSpec `ebpf:"fx_do_sendfile"`
+	FxDoSplice            *ebpf.ProgramSpec `ebpf:"fx_do_splice"`
+	FxDoTee               *ebpf.ProgramSpec `ebpf:"fx_do_tee"`
 	LockScope             *ebpf.ProgramSpec `ebpf:"lock_scope"`
 	LsmBprmCheckSecurity  *ebpf.ProgramSpec `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.ProgramSpec `ebpf:"lsm_bprm_committed_creds"`
@@ -1188,6 +1195,9 @@ type EnforcerPrograms struct {
 	ForgetImage           *ebpf.Program `ebpf:"forget_image"`
 	ForgetPaths           *ebpf.Program `ebpf:"forget_paths"`
 	ForgetScope           *ebpf.Program `ebpf:"forget_scope"`
+	FxDoSendfile          *ebpf.Program `ebpf:"fx_do_sendfile"`
+	FxDoSplice            *ebpf.Program `ebpf:"fx_do_splice"`
+	FxDoTee               *ebpf.Program `ebpf:"fx_do_tee"`
 	LockScope             *ebpf.Program `ebpf:"lock_scope"`
 	LsmBprmCheckSecurity  *ebpf.Program `ebpf:"lsm_bprm_check_security"`
 	LsmBprmCommittedCreds *ebpf.Program `ebpf:"lsm_bprm_committed_creds"`
@@ -1316,6 +1326,9 @@ func (p *EnforcerPrograms) Close() error {
 		p.ForgetImage,
 		p.ForgetPaths,
 		p.ForgetScope,
+		p.FxDoSendfile,
+		p.FxDoSplice,
+		p.FxDoTee,
 		p.LockScope,
 		p.LsmBprmCheckSecurity,
 		p.LsmBprmCommittedCreds,

@@ -4,6 +4,14 @@
 
 /* Inodes that come and go, and what is known of files by them. */
 
+/* is_passing tells files that go with their inodes, as a pipe does: of /proc and io_uring. */
+static __always_inline bool is_passing(struct inode *inode)
+{
+	u64 magic = inode->i_sb->s_magic;
+
+	return magic == PROC_MAGIC || magic == ANON_INODE_MAGIC;
+}
+
 /* inode_goes: what was remembered of an inode must not hold for the next one at its
  * address, and what was stored not for the next one of its number. */
 static __always_inline void inode_goes(struct inode *inode)
@@ -16,8 +24,8 @@ static __always_inline void inode_goes(struct inode *inode)
 		__sync_fetch_and_add(&host->freed, 1);
 	if (host && type == S_IFDIR)
 		__sync_fetch_and_add(&host->directories, 1);
-	/* Else it only leaves the cache; but what is in a pipe or in /proc goes with its inode. */
-	if (!inode->i_nlink || type == S_IFIFO || inode->i_sb->s_magic == PROC_MAGIC) {
+	/* Else it only leaves the cache. */
+	if (!inode->i_nlink || type == S_IFIFO || is_passing(inode)) {
 		drop_inode(inode);
 	} else if (later_id(inode, &later)) {
 		id = file_id(inode);
@@ -73,6 +81,35 @@ int BPF_PROG(mod_inode_copy_up, struct dentry *dentry)
 	return 0;
 }
 
+#define X86_SYMLINK 88
+#define X86_SYMLINKAT 266
+#define X86_COMPAT_SYMLINK 83
+#define X86_COMPAT_SYMLINKAT 304
+
+/* linking tells whether the system call makes a symbolic link; it may also be walking by
+ * others. */
+static __always_inline bool linking(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 number = syscall_number();
+
+	if (is_worker(task) || number == X86_IO_URING_ENTER)
+		return true;
+	if (is_compat(task))
+		return number == X86_COMPAT_SYMLINK || number == X86_COMPAT_SYMLINKAT;
+	return number == X86_SYMLINK || number == X86_SYMLINKAT;
+}
+
+/* link_comes: the link has the labels of who makes it, for those who read its target. On an
+ * overlay it comes twice, below and above. */
+static __always_inline void link_comes(struct inode *inode)
+{
+	struct act act = {};
+
+	if (linking() && enter(&act) == INSIDE)
+		give_stored(&act, number_of(inode), carried(&act));
+}
+
 /* inode_comes: a name gets its inode. */
 static __always_inline void inode_comes(struct inode *inode)
 {
@@ -82,7 +119,11 @@ static __always_inline void inode_comes(struct inode *inode)
 	if (!inode || (!marked() && !strays()))
 		return;
 	thread = thread_state();
-	if (!thread || !thread->copied.ino)
+	if (!thread)
+		return;
+	if (thread->links && inode_type(inode) == S_IFLNK)
+		link_comes(inode);
+	if (!thread->copied.ino)
 		return;
 	id = thread->copied;
 	if (BPF_CORE_READ(inode, i_sb, s_dev) == id.dev)

@@ -343,19 +343,6 @@ static __always_inline struct file_id terminal_id(struct file_id *typed)
 	return id;
 }
 
-/* links_id names the targets of the symbolic links that were made in a directory: they
- * have no inode yet when they are. */
-static __always_inline struct file_id links_id(struct inode *directory)
-{
-	struct file_id of = file_id(directory), id = {
-		.ino = of.ino,
-		.dev = CHANNEL_LINKS,
-		.generation = of.dev,
-	};
-
-	return id;
-}
-
 /* drop_inode forgets a file that is gone: its number can come back as another's, and
  * on overlayfs the generation does not tell. The number of a hard link below stays that of
  * the other names, and no new file gets it. */
@@ -369,8 +356,6 @@ static __always_inline void drop_inode(struct inode *inode)
 	drop_id(id);
 	if (inode_type(inode) == S_IFCHR)
 		drop_id(terminal_id(&id));
-	if (inode_type(inode) == S_IFDIR)
-		drop_id(links_id(inode));
 }
 
 /* row_kept returns the rows that protect a path of two rows, or 0. */

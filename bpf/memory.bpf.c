@@ -115,14 +115,14 @@ static __always_inline bool is_ring(struct file *file)
 
 /*
  * map_ring: the memory of an io_uring, by which operations are asked for, is a file that
- * all who map it write and read. Where a thread of the kernel's does what is asked for, it
- * does so as who made the ring: others may not ask it.
+ * all who map it write and read; each has an inode. Where a thread of the kernel's does what
+ * is asked for, it does so as who made the ring: others may not ask it.
  */
 static __always_inline void map_ring(struct act *act, struct file *file)
 {
 	struct io_ring_ctx *ring = BPF_CORE_READ(file, private_data);
-	struct file_id id = { .ino = number_of(ring) ?: number_of(file), .dev = CHANNEL_RING };
-	struct io_sq_data *polled = is_ring(file) ? BPF_CORE_READ(ring, sq_data) : NULL;
+	struct io_sq_data *polled = BPF_CORE_READ(ring, sq_data);
+	struct file_id id = file_id(BPF_CORE_READ(file, f_inode));
 	struct sharer *sharer = own_sharer(act);
 	u64 labels;
 
@@ -137,8 +137,7 @@ static __always_inline void map_ring(struct act *act, struct file *file)
 	map_read(sharer, id_number(&id, SHARE_FILE));
 	map_write(sharer, &id);
 	labels = gain(act, channel_labels(act, &id));
-	if (labels)
-		note_gain(act, labels, WAY_SHARED_FILE, id.ino, id_where(&id));
+	note_gain(act, labels, WAY_SHARED_FILE, id.ino, id_where(&id));
 	labels = carried(act);
 	if (!labels)
 		return;
@@ -161,9 +160,9 @@ static __always_inline void map(struct act *act, struct file *file, bool shared)
 		return;
 	if (inode_type(BPF_CORE_READ(file, f_inode)) == S_IFREG && !is_anonymous(file))
 		judge_map(act, file, writes);
-	else if (shared && is_anonymous(file))
+	else if (shared && is_anonymous(file) && is_ring(file))
 		map_ring(act, file);
-	else if (shared && is_zero(BPF_CORE_READ(file, f_inode)))
+	else if (shared && (is_zero(BPF_CORE_READ(file, f_inode)) || is_anonymous(file)))
 		share_memory(act);
 }
 

@@ -127,21 +127,27 @@ static __always_inline bool on_path_mkdir(const struct path *dir, struct dentry 
 }
 TWIN(path_mkdir, (const struct path *dir, struct dentry *dentry, u16 mode), (dir, dentry))
 
-/* Whoever reads the target of a link in this directory may read what the process knows. */
-static __always_inline bool leave_link(const struct path *dir)
+/* leave_link notes that who reads the target of the link, which is not there yet, may read
+ * what the process knows. */
+static __always_inline bool leave_link(void)
 {
-	struct file_id id = links_id(BPF_CORE_READ(dir, dentry, d_inode));
 	struct act act = {};
 	enum membership membership = enter(&act);
+	struct thread *thread;
+	bool knows;
 
-	if (membership == INSIDE && !in_setup(&act) && carried(&act))
-		mark(&act, &id, carried(&act), 0);
-	return membership == REFUSED;
+	if (membership != INSIDE || in_setup(&act))
+		return membership == REFUSED;
+	knows = carried(&act);
+	thread = knows ? new_thread_state() : thread_state();
+	if (thread)
+		thread->links = knows;
+	return knows && !thread;
 }
 
 static __always_inline bool on_path_symlink(const struct path *dir, struct dentry *dentry)
 {
-	return change_entry(dir, dentry, BIT(OP_WRITE)) || leave_link(dir);
+	return change_entry(dir, dentry, BIT(OP_WRITE)) || leave_link();
 }
 TWIN(path_symlink, (const struct path *dir, struct dentry *dentry, const char *old_name),
      (dir, dentry))
@@ -213,38 +219,6 @@ __noinline u32 judge_second_name(struct act *act, u64 mount, u64 first, u64 dent
 	return row;
 }
 
-/* give_stored adds labels to a file for what is kept beside its contents. */
-__noinline int give_stored(struct act *act, u64 inode, u64 labels)
-{
-	struct file_id id;
-	u64 gained;
-
-	if (!act || !inode || !labels)
-		return 0;
-	gained = add_to_file(act, inode, labels, 0);
-	if (!gained)
-		return 0;
-	id = file_id((void *)inode);
-	note_give(act, gained, WAY_FILE, id.ino, id_where(&id));
-	if (others_gain())
-		grow(act, id_number(&id, SHARE_FILE), gained);
-	return 0;
-}
-
-/* keep_link: a symbolic link that leaves its directory has the labels of its target with
- * it from then on. */
-__noinline int keep_link(struct act *act, u64 link)
-{
-	struct dentry *dentry = (void *)link;
-	struct inode *inode = BPF_CORE_READ(dentry, d_inode);
-	struct file_id links;
-
-	if (!act || !inode || inode_type(inode) != S_IFLNK || !follows_labels(act))
-		return 0;
-	links = links_id(BPF_CORE_READ(dentry, d_parent, d_inode));
-	return give_stored(act, (u64)inode, channel_labels(act, &links));
-}
-
 /*
  * A hard link: both names are written, and the file keeps the sources of both. The
  * hook has no mount for the old name, but the two must be on one mount.
@@ -267,7 +241,6 @@ static __always_inline bool on_path_link(struct dentry *old, const struct path *
 		commit_name(&act, from, from_row, BIT(OP_WRITE), FILE_NAMED);
 		commit_name(&act, to, to_row, BIT(OP_WRITE), 0);
 		carry_sources(&act, from, to_row);
-		keep_link(&act, from);
 	}
 	return end(&act);
 }
@@ -280,11 +253,8 @@ static __always_inline void commit_rename(struct act *act, u64 from, u64 to, u32
 	commit_name(act, from, from_row, BIT(OP_WRITE) | BIT(OP_UNLINK), FILE_NAMED);
 	commit_name(act, to, to_row, over, exchange ? FILE_NAMED : 0);
 	carry_sources(act, from, to_row);
-	keep_link(act, from);
-	if (exchange) {
+	if (exchange)
 		carry_sources(act, to, from_row);
-		keep_link(act, to);
-	}
 }
 
 static __always_inline bool is_directory(struct dentry *dentry)

@@ -365,6 +365,24 @@ __noinline int mark_file(struct act *act, u64 inode, u64 labels, u64 marks)
 	return 0;
 }
 
+/* give_stored adds labels to a file for what is kept beside its contents. */
+__noinline int give_stored(struct act *act, u64 inode, u64 labels)
+{
+	struct file_id id;
+	u64 gained;
+
+	if (!act || !inode || !labels)
+		return 0;
+	gained = add_to_file(act, inode, labels, 0);
+	if (!gained)
+		return 0;
+	id = file_id((void *)inode);
+	note_give(act, gained, WAY_FILE, id.ino, id_where(&id));
+	if (others_gain())
+		grow(act, id_number(&id, SHARE_FILE), gained);
+	return 0;
+}
+
 /* mark_channel is mark_file of what is no file. WHERE is the device and generation of its
  * id. */
 __noinline int mark_channel(struct act *act, u64 ino, u64 where, u64 labels, u64 marks)
@@ -511,6 +529,20 @@ static __always_inline bool pass_on(struct sharer *sharer, struct file_id *out)
 	sharer->outs[slot] = *out;
 	__sync_fetch_and_or(&sharer->passes, 1U << slot);
 	return true;
+}
+
+/* end_pass: what the thread has passed on is all in the pipe. */
+static __always_inline void end_pass(void)
+{
+	struct process *process = current_process();
+	struct thread *thread = thread_state();
+	struct sharer *sharer;
+
+	if (!process || !thread || !thread->wait_slot)
+		return;
+	sharer = sharer_of(process);
+	if (sharer && passes(sharer, thread->wait_slot - 1 & 31))
+		__sync_fetch_and_and(&sharer->passes, ~(1U << (thread->wait_slot - 1 & 31)));
 }
 
 /* end_wait frees the slot of a thread that ends. */

@@ -90,58 +90,47 @@ static __always_inline u64 stored_labels(struct act *act, struct dentry *dentry)
 	return assumed & ~act->labels && !layer_only(dentry) ? assumed : 0;
 }
 
-static __always_inline void read_stored(struct act *act, struct dentry *dentry, u64 labels)
-{
-	struct file_id id = file_id(BPF_CORE_READ(dentry, d_inode));
-
-	labels = gain(act, labels);
-	if (labels)
-		note_gain(act, labels, WAY_FILE, id.ino, id_where(&id));
-}
-
-static __always_inline bool read_attribute(struct dentry *dentry)
+/* read_stored brings the labels of what is kept beside contents. */
+static __always_inline bool read_stored(struct dentry *dentry)
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
+	struct file_id id;
+	u64 labels;
 
 	if (membership != INSIDE || in_setup(&act) || !follows_labels(&act))
 		return membership == REFUSED;
-	read_stored(&act, dentry, stored_labels(&act, dentry));
+	labels = gain(&act, stored_labels(&act, dentry));
+	if (!labels)
+		return false;
+	id = file_id(BPF_CORE_READ(dentry, d_inode));
+	note_gain(&act, labels, WAY_FILE, id.ino, id_where(&id));
 	return false;
 }
 
 static __always_inline bool on_inode_getxattr(struct dentry *dentry)
 {
-	return read_attribute(dentry);
+	return read_stored(dentry);
 }
 TWIN(inode_getxattr, (struct dentry * dentry), (dentry))
 
 /* Their names are as good as their values. */
 static __always_inline bool on_inode_listxattr(struct dentry *dentry)
 {
-	return read_attribute(dentry);
+	return read_stored(dentry);
 }
 TWIN(inode_listxattr, (struct dentry * dentry), (dentry))
 
 /* From 6.2 on; before, inode_getxattr is asked. */
 static __always_inline bool on_inode_get_acl(struct dentry *dentry)
 {
-	return read_attribute(dentry);
+	return read_stored(dentry);
 }
 TWIN(inode_get_acl, (void *idmap, struct dentry *dentry), (dentry))
 
 static __always_inline bool on_inode_readlink(struct dentry *dentry)
 {
-	struct inode *directory = BPF_CORE_READ(dentry, d_parent, d_inode);
-	struct act act = {};
-	enum membership membership = enter(&act);
-	struct file_id links;
-
-	if (membership != INSIDE || in_setup(&act) || !follows_labels(&act))
-		return membership == REFUSED;
-	links = links_id(directory);
-	read_stored(&act, dentry, stored_labels(&act, dentry) | channel_labels(&act, &links));
-	return false;
+	return read_stored(dentry);
 }
 TWIN(inode_readlink, (struct dentry * dentry), (dentry))
 

@@ -19,7 +19,7 @@ const (
 // compatCall is what compatCode gets: a system call's number, where its result will be, and
 // its arguments.
 type compatCall struct {
-	number, bx, cx, dx, si, di, bp uint32
+	number, bx, cx, dx, _, di, _ uint32 // without SI and BP, which are 0
 }
 
 // compatCode makes a system call by int 0x80, which a 64-bit program can do as well. It

@@ -108,16 +108,13 @@ func freeSpace(fd int) error {
 	return errnoError(errno)
 }
 
-// aioControl is struct iocb of include/uapi/linux/aio_abi.h.
+// aioControl is struct iocb of include/uapi/linux/aio_abi.h, as far as it is used.
 type aioControl struct {
-	data               uint64
-	key, flags         uint32
-	op, priority       uint16
-	fd                 uint32
-	buffer, size       uint64
-	offset             int64
-	_                  uint64
-	ioFlags, completed uint32
+	_            [2]uint64
+	op, _        uint16
+	fd           uint32
+	buffer, size uint64
+	_            [3]uint64
 }
 
 // writeAsync writes a byte by AIO.

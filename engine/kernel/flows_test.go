@@ -76,6 +76,27 @@ func (b *channelBench) passed(source, by string, late bool) {
 	b.clean(other, how)
 }
 
+// What a process learns after it has passed something on is not in the pipe.
+func TestPassedOn(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newChannelBench(t, tier)
+		for _, step := range [][]string{{"splice", "s", "w"}, {"sendfile", "w", "s"}, {"splice", "q", "w"}, {"tee", "q", "w"}} {
+			from, passes := b.connected("stream")
+			to := b.actor()
+			b.fifo(passes, to)
+			passes.want("ok", "pipe", "q", "p")
+			passes.want("ok", "putfd", "p")
+			from.want("ok", "putfd", "s")
+			passes.want("ok", "begin", step[0], step[1], step[2]) // in a thread of its own
+			passes.want("ok", "finish")
+			passes.want("ok", "read", b.secret)
+			to.want("ok", "get", "r")
+			b.clean(to, step[0])
+			b.labelled(passes, step[0])
+		}
+	})
+}
+
 // What is put into a pipe without a copy can be changed afterwards.
 func TestLentPages(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
@@ -184,6 +205,14 @@ func TestRingMemory(t *testing.T) {
 		b.clean(late, "who has it and has not mapped it")
 		late.want("ok", "mapring", "q")
 		b.labelled(late, "who maps it later")
+		for range 10 { // where the memory of rings that are gone may be used again
+			maker.want("ok", "ring", "p")
+			maker.want("ok", "mapring", "p")
+			maker.want("ok", "closefd", "p")
+			other.want("ok", "ring", "p")
+			other.want("ok", "mapring", "p")
+			other.want("ok", "closefd", "p")
+		}
 		b.clean(other, "another process")
 	})
 }

@@ -36,13 +36,14 @@ const (
 )
 
 // hook is one place where a program is attached: the names of its programs are
-// lsm_NAME and mod_NAME, or tp_NAME or fn_NAME in both tiers.
+// lsm_NAME and mod_NAME, or tp_NAME, fn_NAME or fx_NAME in both tiers.
 type hook struct {
 	name     string
 	need     need
 	optional bool // younger than the oldest supported kernel
 	tp       bool // a tracepoint
 	fentry   bool // a function of the kernel's that asks nobody
+	fexit    bool // its end
 }
 
 // hooks lists all of them. The order is that of attaching: what keeps track of
@@ -65,8 +66,8 @@ func hooks() []hook {
 		{name: "path_symlink", need: needNames | needChannels},
 		{name: "path_unlink", need: needNames},
 		{name: "path_rmdir", need: needNames},
-		{name: "path_link", need: needNames | needChannels},
-		{name: "path_rename", need: needNames | needChannels},
+		{name: "path_link", need: needNames},
+		{name: "path_rename", need: needNames},
 		{name: "path_chmod", need: needNames},
 		{name: "path_chown", need: needNames},
 		{name: "path_truncate", need: needNames},
@@ -88,6 +89,9 @@ func hooks() []hook {
 		{name: "sk_free_security", need: needChannels},
 		{name: "do_splice", need: needChannels, fentry: true},
 		{name: "do_tee", need: needChannels, fentry: true},
+		{name: "do_splice", need: needChannels, fexit: true},
+		{name: "do_tee", need: needChannels, fexit: true},
+		{name: "do_sendfile", need: needChannels, fexit: true, optional: true},
 		{name: "__x64_sys_vmsplice", need: needChannels, fentry: true},
 		{name: "__ia32_sys_vmsplice", need: needChannels, fentry: true, optional: true},
 		{name: "ipc_permission", need: needChannels},
@@ -121,6 +125,8 @@ func (h hook) program(tier Tier, setattrHasIdmap bool) string {
 		return "tp_" + h.name
 	case h.fentry:
 		return "fn_" + h.name
+	case h.fexit:
+		return "fx_" + h.name
 	case tier == FmodRet && h.name == "bprm_creds_for_exec":
 		return ""
 	case tier == FmodRet && h.name == "bprm_committed_creds":
@@ -137,7 +143,7 @@ func (h hook) program(tier Tier, setattrHasIdmap bool) string {
 // target returns the kernel's function that the hook's program is attached to.
 func (h hook) target(tier Tier) string {
 	switch {
-	case h.fentry:
+	case h.fentry, h.fexit:
 		return h.name
 	case tier == LSM:
 		return "bpf_lsm_" + h.name

@@ -135,8 +135,8 @@ func TestAttributes(t *testing.T) {
 	})
 }
 
-// Who reads the target of a symbolic link has the labels of who has made links in that
-// directory, and the link keeps them elsewhere. Listing the directory tells no targets.
+// Who reads the target of a symbolic link has the labels of who has made it, wherever the
+// link is then. Listing its directory tells no targets.
 func TestLinkTargets(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
 		b := newChannelBench(t, tier)
@@ -148,9 +148,6 @@ func TestLinkTargets(t *testing.T) {
 		from, other := b.actor(), b.actor()
 		other.want("ok", "symlink", "x", b.dir+"/clean/l")
 		from.want("ok", "symlink", "x", b.dir+"/links/first")
-		reader := b.actor()
-		reader.want("ok", "readlink", b.dir+"/links/first")
-		b.clean(reader, "made before the label came")
 		from.want("ok", "read", b.secret)
 		for _, name := range []string{"l", "renamed", "linked", "exchanged"} {
 			from.want("ok", "symlink", "what it has read", b.dir+"/links/"+name)
@@ -166,11 +163,14 @@ func TestLinkTargets(t *testing.T) {
 			b.labelled(reader, path)
 		}
 		other.want("ok", "readlink", b.dir+"/clean/l")
+		other.want("ok", "readlink", b.dir+"/links/first") // made before the label came
 		other.want("ok", "openfd", "d", b.dir+"/links", "r")
 		b.clean(other, "another link")
 		other.want("ok", "symlink", "x", b.dir+"/else/new")
 		other.want("ok", "readlink", b.dir+"/else/new")
-		b.clean(other, "a link beside those that came")
+		from.want("EEXIST", "symlink", "x", b.dir+"/clean/l")
+		other.want("ok", "readlink", b.dir+"/clean/l")
+		b.clean(other, "a link beside those that came, and one that was there before")
 	})
 }
 
@@ -277,6 +277,9 @@ func TestCasefold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "casefold"); err != nil {
+			if os.Getenv("ACTPLANE_TEST_KERNEL") == "new" {
+				t.Fatal(err)
+			}
 			t.Skipf("this kernel's tmpfs does not take capitals for small letters: %v", err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
