@@ -37,7 +37,7 @@ echo "$policy" > /etc/actplane/policies/scenario.yaml
 
 # What a pod's sandbox runs, behind links as in busybox.
 container=$(docker create bb true)
-docker export "$container" | docker import -c 'CMD ["sleep", "100000"]' - pause > /dev/null
+docker export "$container" | docker import -c 'CMD ["/bin/sleep", "100000"]' - pause > /dev/null
 docker rm "$container" > /dev/null
 
 cri_answers() { crictl info > /dev/null 2>&1; }
@@ -50,7 +50,8 @@ docker rmi pause > /dev/null
 check_that "CRI answers" eventually 60 cri_answers
 check "a container starts" 0 "$(under "$policy" --rm "$IMAGE" first true > /dev/null; echo $?)"
 eventually 20 no_scopes
-mkdir -p /run/containerd/io.containerd.grpc.v1.cri/sandboxes    # containerd's, from the first pod on
+# What is there from the first pod on.
+mkdir -p /run/containerd/io.containerd.grpc.v1.cri/sandboxes /run/containerd/{io.containerd.runtime.v2.task,runc}/k8s.io /sys/fs/cgroup/pods
 snapshot | sort > "$work/before"
 life containerd2
 check_nothing_left "containerd2: nothing is left" "$work/before"
