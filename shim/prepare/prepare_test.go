@@ -268,6 +268,8 @@ func TestRefusals(t *testing.T) {
 		{"broken", plain, map[string]string{"src/actplane.yaml": broken}, `policy "/src/actplane.yaml": 1 error (first: 4:`},
 		{"broken, next command", plain, map[string]string{"src/actplane.yaml": broken}, `run "actplane check ROOT/src/actplane.yaml"`},
 		{"broken, inline", annotation("policy", broken), nil, `policy in annotation dev.actplane.policy: 1 error (first: 4:`},
+		{"cut, inline", annotation("policy", "policy: |"), nil, `the policy "policy: |" says nothing`},
+		{"cut at its version", annotation("policy", "version: 1"), policy, `says nothing`},
 		{"misspelt key", annotation("polcy-file", "x"), policy, `unknown name; did you mean "dev.actplane.policy-file"?`},
 		{"misspelt limit", annotation("limits.pid", "1"), policy, `did you mean "dev.actplane.limits.pids"?`},
 		{"misspelt variable", environment("ACTPLANE_POLICYFILE=x"), policy, `did you mean "ACTPLANE_POLICY_FILE"?`},

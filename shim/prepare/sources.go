@@ -10,9 +10,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
+	"github.com/actplane/actplane/policy"
 	"github.com/actplane/actplane/policy/signature"
 )
 
@@ -209,6 +211,10 @@ func (h *Host) named(settings originSettings) (document, error) {
 		if len(value) > maxPolicy {
 			return document{}, fmt.Errorf("the policy is larger than %d MiB", maxPolicy>>20)
 		}
+		if isCut(value) {
+			return document{}, fmt.Errorf("the policy %q says nothing: podman 4 cuts a value at its first line end; "+
+				"name a policy of the host's or a file", printable(value))
+		}
 		return document{name: settings.name(keyPolicy), text: []byte(value), layer: settings.origin.layer}, nil
 	}
 	if !validName(value) {
@@ -223,6 +229,19 @@ func (h *Host) named(settings originSettings) (document, error) {
 		return document{}, fmt.Errorf("read host policy: %w", err)
 	}
 	return hostDocument(file, text, settings.origin.layer), nil
+}
+
+// isCut tells a policy of one line that says nothing: others lost those that follow.
+func isCut(text string) bool {
+	if strings.Contains(text, "\n") {
+		return false
+	}
+	p, err := policy.Compile([]policy.Document{{Name: "policy", Text: []byte(text)}}, policy.Options{Workspace: "/"})
+	if err != nil {
+		return false // which is told with the others
+	}
+	says := p.Program
+	return len(says.Clauses)+len(says.Defaults)+len(says.Protects) == 0 && reflect.ValueOf(says.Limits).IsZero()
 }
 
 // name is how this origin names a key.
