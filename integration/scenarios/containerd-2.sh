@@ -19,7 +19,7 @@ ctr() { /files/containerd/ctr "$@"; }
 containerd=(/files/containerd/containerd -c "$work/config.toml")
 echo "runtime-endpoint: unix://$socket" > "$work/crictl.yaml"
 crictl() { /files/containerd/crictl -c "$work/crictl.yaml" --timeout 60s "$@"; }
-stop_pods() { crictl rmp -fa > /dev/null 2>&1; }
+stop_pods() { { crictl rm -fa; crictl rmp -fa; } > /dev/null 2>&1; }
 # Pods get a copy.
 [ -e /etc/resolv.conf ] || echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
@@ -51,7 +51,7 @@ check_that "CRI answers" eventually 60 cri_answers
 check "a container starts" 0 "$(under "$policy" --rm "$IMAGE" first true > /dev/null; echo $?)"
 eventually 20 no_scopes
 # What is there from the first pod on.
-mkdir -p /run/containerd/io.containerd.grpc.v1.cri/sandboxes /run/containerd/{io.containerd.runtime.v2.task,runc}/k8s.io /sys/fs/cgroup/pods
+mkdir -p /run/containerd/io.containerd.grpc.v1.cri/{containers,sandboxes} /run/containerd/{io.containerd.runtime.v2.task,runc}/k8s.io /sys/fs/cgroup/pods
 snapshot | sort > "$work/before"
 life containerd2
 check_nothing_left "containerd2: nothing is left" "$work/before"
@@ -108,16 +108,18 @@ other=$(member "$sandbox" web other '"dev.actplane.policy": "policy: |\n  rule o
 crictl start "$other" > /dev/null
 check_match "a container's annotation goes before the pod's" "$denied" "$(crictl exec "$other" cat /etc/group 2>&1)"
 check "which does not hold there" "" "$(crictl exec "$other" touch /tmp/x 2>&1)"
+# CRI creates a container's task when it starts.
 first=$(member "$sandbox" web first '' touch /tmp/x)
-check_match "the first act of a container is denied" "$denied" "$(crictl start "$first" 2>&1)"
-
-refusal=$(member "$sandbox" web broken '"dev.actplane.policy": "policy: {"' true 2>&1)
-check_match "a broken policy does not start" 'actplane: .*P[0-9]+.*actplane check' "$refusal"
+crictl start "$first" > /dev/null
+said() { crictl logs "$first" 2>&1 | grep -qiE "$denied"; }
+check_that "the first act of a container is denied" eventually 30 said
+broken=$(member "$sandbox" web broken '"dev.actplane.policy": "policy: {"' true)
+check_match "a broken policy does not start" 'actplane: .*P[0-9]+.*actplane check' "$(crictl start "$broken" 2>&1)"
 refusal=$(pod wrong '"dev.actplane.polcy": "scenario"' 2>&1)
 check_match "nor does a pod with an unknown annotation" 'actplane: .*did you mean' "$refusal"
 bare=$(pod bare)
 check_match "a pod without a policy starts" '^[0-9a-f]{64}$' "$bare"
-check_match "its containers do not" 'actplane: no policy found' "$(member "$bare" bare agent '' true 2>&1)"
+check_match "its containers do not" 'actplane: no policy found' "$(crictl start "$(member "$bare" bare agent '' true)" 2>&1)"
 
 kill -9 "$(shim_of "$sandbox")"
 scopes() { actplane ps | grep -cE '(web/sandbox|agent|reader|other) +enforcing'; }
