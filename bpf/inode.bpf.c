@@ -100,8 +100,8 @@ static __always_inline bool linking(void)
 	return number == X86_SYMLINK || number == X86_SYMLINKAT;
 }
 
-/* link_comes: the link has the labels of who makes it, for those who read its target. On an
- * overlay it comes twice, below and above. */
+/* link_comes: the link has the labels of who makes it, for those who read its target. Not
+ * the one in the layer below an overlay, whose target is read to follow it. */
 static __always_inline void link_comes(struct inode *inode)
 {
 	struct act act = {};
@@ -121,7 +121,8 @@ static __always_inline void inode_comes(struct inode *inode)
 	thread = thread_state();
 	if (!thread)
 		return;
-	if (thread->links && inode_type(inode) == S_IFLNK)
+	if (thread->links && thread->links == (u64)BPF_CORE_READ(inode, i_sb) &&
+	    inode_type(inode) == S_IFLNK)
 		link_comes(inode);
 	if (!thread->copied.ino)
 		return;

@@ -129,7 +129,7 @@ TWIN(path_mkdir, (const struct path *dir, struct dentry *dentry, u16 mode), (dir
 
 /* leave_link notes that who reads the target of the link, which is not there yet, may read
  * what the process knows. */
-static __always_inline bool leave_link(void)
+static __always_inline bool leave_link(const struct path *dir)
 {
 	struct act act = {};
 	enum membership membership = enter(&act);
@@ -141,13 +141,13 @@ static __always_inline bool leave_link(void)
 	knows = carried(&act);
 	thread = knows ? new_thread_state() : thread_state();
 	if (thread)
-		thread->links = knows;
+		thread->links = knows ? (u64)BPF_CORE_READ(dir, dentry, d_sb) : 0;
 	return knows && !thread;
 }
 
 static __always_inline bool on_path_symlink(const struct path *dir, struct dentry *dentry)
 {
-	return change_entry(dir, dentry, BIT(OP_WRITE)) || leave_link();
+	return change_entry(dir, dentry, BIT(OP_WRITE)) || leave_link(dir);
 }
 TWIN(path_symlink, (const struct path *dir, struct dentry *dentry, const char *old_name),
      (dir, dentry))

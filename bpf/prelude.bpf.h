@@ -176,7 +176,7 @@ struct thread {
 	struct growth growing; /* the one that is carried on */
 	struct marking marking;
 	struct file_id copied; /* the hard link that an overlay copies up, or ino 0 */
-	u64 links;	       /* makes a symbolic link whose target has labels */
+	u64 links;	       /* file system in which it makes a link whose target has labels */
 	u64 looking;	       /* inode of another process's memory in /proc, which it opens */
 	char args[ARGS_SIZE + ARG_PIECE];
 };

@@ -174,6 +174,25 @@ func TestLinkTargets(t *testing.T) {
 	})
 }
 
+// To follow a link is not to read its target, though an overlay reads it from below.
+func TestLinkTargetsOnOverlay(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		mount, _ := overlay(t, t.TempDir())
+		defer func() { _ = unix.Unmount(mount, unix.MNT_DETACH) }()
+		b := newChannelBench(t, tier)
+		if err := os.WriteFile(mount+"/there", []byte("text"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		from, to := b.actor(), b.actor()
+		from.want("ok", "read", b.secret)
+		from.want("ok", "symlink", "there", mount+"/l")
+		to.want("ok", "read", mount+"/l")
+		b.clean(to, "a link that is followed")
+		to.want("ok", "readlink", mount+"/l")
+		b.labelled(to, "a link that is read")
+	})
+}
+
 // The options of a socket, its filter above all, are read with the labels of who has set
 // them; a connection has those of the socket that was listened on.
 func TestSocketOptions(t *testing.T) {
