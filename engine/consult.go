@@ -120,7 +120,12 @@ func (e *Engine) consultLoop(ctx context.Context) error {
 		changed := e.asks.wait()
 		for _, s := range e.live() {
 			for _, r := range s.requests.list() {
-				if r.State != requestOpen || !r.Consulted.busy() || !r.told || !e.consulting.begin(r.ID, s.id) {
+				if !r.toConsult() || !e.consulting.begin(r.ID, s.id) {
+					continue
+				}
+				// A call that was running when the requests were listed may have ended.
+				if now := s.requests.find(func() *request { return s.requests.named(r.ID) }); now == nil || !now.toConsult() {
+					e.consulting.end(r.ID)
 					continue
 				}
 				calls.Go(func() {
@@ -140,6 +145,11 @@ func (e *Engine) consultLoop(ctx context.Context) error {
 		case <-ended:
 		}
 	}
+}
+
+// toConsult tells whether the approvers are to be asked about a request.
+func (r *request) toConsult() bool {
+	return r.State == requestOpen && r.Consulted.busy() && r.told
 }
 
 // ask asks the approvers about one request, and does what they say.

@@ -50,14 +50,15 @@ func TestProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(leaked)
-	target := script(t, `cat; echo "|$1|$#|$(pwd)|$EXTRA"; env | grep -c SECRET; ls /proc/$$/fd | tr '\n' ' '`)
+	target := script(t, `cat; echo "|$1|$#|$(pwd)|$EXTRA"; env | grep -c SECRET; echo fds; ls /proc/$$/fd; true`)
 	target.Environment = map[string]string{"EXTRA": "a b"}
 	got, err := call(t, target, `{"x":1}`)
 	if err != nil || !strings.HasPrefix(got, "{\"x\":1}|$(id) ;x|1|/|a b\n0\n") {
 		t.Errorf("%q, %v", got, err)
 	}
 	// 10 and 11 are the shell's own.
-	for _, fd := range strings.Fields(got[strings.LastIndex(got, "\n")+1:]) {
+	_, fds, _ := strings.Cut(got, "fds\n")
+	for _, fd := range strings.Fields(fds) {
 		if n, err := strconv.Atoi(fd); err != nil || n > 2 && n != 10 && n != 11 {
 			t.Errorf("it has the descriptor %s", fd)
 		}
