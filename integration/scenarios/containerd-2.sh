@@ -20,6 +20,10 @@ containerd=(/files/containerd/containerd -c "$work/config.toml")
 echo "runtime-endpoint: unix://$socket" > "$work/crictl.yaml"
 crictl() { /files/containerd/crictl -c "$work/crictl.yaml" --timeout 60s "$@"; }
 stop_pods() { { crictl rm -fa; crictl rmp -fa; } > /dev/null 2>&1; }
+no_pods() {
+  stop_pods
+  [ -z "$(crictl ps -aq)$(crictl pods -q)" ]
+}
 # Pods get a copy.
 [ -e /etc/resolv.conf ] || echo 'nameserver 127.0.0.1' > /etc/resolv.conf
 
@@ -124,6 +128,6 @@ check_match "its containers do not" 'actplane: no policy found' "$(crictl start 
 kill -9 "$(shim_of "$sandbox")"
 scopes() { actplane ps | grep -cE '(web/sandbox|agent|reader|other) +enforcing'; }
 check_that "kill -9 of the pod's shim ends all of it" eventually 60 eval '[ "$(scopes)" = 0 ]'
-stop_pods
+check_that "what is left of pods can be removed" eventually 90 no_pods
 check_nothing_left "nothing is left of pods" "$work/before"
 exit "$failed"
