@@ -2,15 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # examples/quickstart: the story, and its policy for what comes in by docker exec.
-failed=0
-check() {  # NAME WANTED GOT
-  if [ "$2" = "$3" ]; then
-    echo "ok $1"
-  else
-    echo "not ok $1: wanted \"$2\", got \"$3\""
-    failed=1
-  fi
-}
+. "$(dirname "$0")/lib/checks.sh"
 
 /files/examples/quickstart/run
 check "the agent's story ends well" 0 $?

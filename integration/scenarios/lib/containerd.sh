@@ -91,7 +91,7 @@ no_scopes() { [ "$(scope_count)" = 0 ]; }
 
 # life NAME: a container's life, with the next runtime that is configured.
 life() {
-  local name=$1 id=life-$1 pid before
+  local name=$1 id=life-$1 pid before layer
   check_match "$name: the first act is denied" "$denied" "$(under "$policy" --rm "$IMAGE" "$id-0" touch /tmp/x)"
   check "$name: the exit status comes through" 7 "$(under "$policy" --rm "$IMAGE" "$id-1" sh -c 'exit 7' > /dev/null; echo $?)"
   check "$name: starts" "" "$(under "$policy" -d "$IMAGE" "$id" sleep 1000)"
@@ -122,8 +122,11 @@ life() {
   check "$name: files are kept" x "$(inside "$id" cat /other)"
 
   pid=$(pgrep -f '^sleep 1000')
+  layer=$(sed -n "s|.*/$id/rootfs .*upperdir=\([^,]*\),.*|\1|p" /proc/mounts)
   kill -9 "$(shim_of "$id")"
   check_that "$name: kill -9 of the shim ends the container" eventually 30 test ! -e "/proc/$pid"
   check_that "$name: and leaves no scope" eventually 30 no_scopes
   forget "$id"
+  # Until then another container of this id is taken for this one.
+  check_that "$name: containerd removes what it wrote" eventually 60 test ! -e "$layer"
 }
