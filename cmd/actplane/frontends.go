@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -43,6 +45,9 @@ func frontEndsNamed(c *cli.Context) bool {
 // frontEnds are those that are not to be left alone.
 func frontEnds(c *cli.Context, bin string) []frontend.FrontEnd {
 	programs := frontend.Programs{Directory: bin, Hook: packaging.Hook}
+	if self, err := os.Executable(); err == nil {
+		programs.Source = filepath.Dir(self)
+	}
 	probe := frontend.Probe{Able: ableOnce()}
 	var all []frontend.FrontEnd
 	if !c.Bool("no-docker") {

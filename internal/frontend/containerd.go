@@ -175,7 +175,11 @@ func (c *Containerd) directRuntime() string {
 	return "io.containerd.runc.v2 --runc-binary " + c.Programs.path(runtimeProgram)
 }
 
-func (c *Containerd) hasShim() bool { return exists(c.Programs.path(shimProgram)) }
+// hasShim tells whether the shim is installed, or will be with the other programs.
+func (c *Containerd) hasShim() bool {
+	return exists(c.Programs.path(shimProgram)) ||
+		c.Programs.Source != "" && exists(filepath.Join(c.Programs.Source, shimProgram))
+}
 
 // Look implements FrontEnd.
 func (c *Containerd) Look(ctx context.Context) State {

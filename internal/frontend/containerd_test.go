@@ -117,6 +117,21 @@ func TestContainerdMade(t *testing.T) {
 	}
 }
 
+// TestContainerdShimComes: the files are planned before the programs are copied, and are as
+// when they were.
+func TestContainerdShimComes(t *testing.T) {
+	c, dir := containerdIn(t, "1.6.20")
+	write(t, filepath.Join(dir, "bin", shimProgram), "")
+	c.Programs = Programs{Directory: filepath.Join(dir, "installed"), Source: filepath.Join(dir, "bin")}
+	do(t, c, false)
+	first := read(t, c.Config)
+	write(t, filepath.Join(dir, "installed", shimProgram), "")
+	do(t, c, false)
+	if second := read(t, c.Config); first != second {
+		t.Errorf("first:\n%s\nthen:\n%s", first, second)
+	}
+}
+
 // TestContainerdImports: containerd 2 adds up the tables of imported files; before that a
 // file of ours would take the place of all that the others say of the CRI.
 func TestContainerdImports(t *testing.T) {

@@ -70,6 +70,7 @@ func (e *DeniedError) Error() string { return "only " + e.Who + " may ask it" }
 // Programs is where our programs are.
 type Programs struct {
 	Directory string
+	Source    string // the folder that they are installed from, perhaps later than this; "" is none
 	Hook      string // the file of hooks for podman and CRI-O, with a path that is replaced
 }
 
