@@ -19,10 +19,7 @@ import (
 func TestPodman(t *testing.T) {
 	testenv.RequireRoot(t)
 	busybox := testenv.RequireProgram(t, "busybox", "busybox-static")
-	podman, err := exec.LookPath("podman")
-	if err != nil {
-		t.Skip("needs podman: apt-get install podman")
-	}
+	podman := testenv.RequireProgram(t, "podman", "podman")
 	w := newWorld(t, "{}")
 	folder := filepath.Dir(w.bundle)
 	w.runtimeBundle(t, busybox, "alone", nil, false) // for its root directory and policy

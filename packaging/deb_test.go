@@ -27,21 +27,13 @@ func command(t *testing.T, env []string, name string, args ...string) string {
 	return out.String()
 }
 
-// needs skips where a tool is missing.
-func needs(t *testing.T, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("there is no %s", tool)
-		}
-	}
-}
-
 // TestDeb builds the package twice, in other surroundings: it is the same to the byte. Then
 // it looks at what is in it.
 func TestDeb(t *testing.T) {
 	testenv.RequireRoot(t) // files of root's, as a user builds it in CI
-	needs(t, "dpkg-deb", "make", "git")
+	for tool, debian := range map[string]string{"dpkg-deb": "dpkg", "make": "make", "git": "git"} {
+		testenv.RequireProgram(t, tool, debian)
+	}
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	command(t, nil, "make", "-s", "build", "BINDIR="+bin, "VERSION=v1.2.3")
@@ -61,7 +53,7 @@ func TestDeb(t *testing.T) {
 	deb := filepath.Join(dir, "one", "actplane_1.2.3_"+strings.TrimSpace(command(t, nil, "dpkg", "--print-architecture"))+".deb")
 	checkContents(t, deb, dir)
 	t.Run("lintian", func(t *testing.T) {
-		needs(t, "lintian")
+		testenv.RequireProgram(t, "lintian", "lintian")
 		// What it says of being run by root is not about the package.
 		out := command(t, nil, "lintian", "--allow-root", "--fail-on", "error,warning", deb)
 		if strings.TrimSpace(out) != "" {
@@ -69,7 +61,7 @@ func TestDeb(t *testing.T) {
 		}
 	})
 	t.Run("manual pages", func(t *testing.T) {
-		needs(t, "man")
+		testenv.RequireProgram(t, "man", "man-db")
 		pages, _ := filepath.Glob(filepath.Join(dir, "root/usr/share/man/man?/*.gz"))
 		if len(pages) != 6 {
 			t.Errorf("there are %d", len(pages))
