@@ -159,11 +159,11 @@ __noinline int remembered_use(struct act *act, u64 file, u32 ops)
 	struct thread *thread = thread_state();
 	struct last_use now = {}, *last;
 
-	if (!act || !thread || !use_now(act, (void *)file, ops, &now))
+	if (!act || !use_now(act, (void *)file, ops, &now))
 		return 0;
-	last = &thread->last_use;
-	if (now.inode == last->inode && now.dentry == last->dentry && now.mount == last->mount &&
-	    now.labels == last->labels && now.clock == last->clock &&
+	last = thread ? &thread->last_use : NULL;
+	if (last && now.inode == last->inode && now.dentry == last->dentry &&
+	    now.mount == last->mount && now.labels == last->labels && now.clock == last->clock &&
 	    now.changes == last->changes && now.freed == last->freed && now.image == last->image &&
 	    !(ops & ~last->ops))
 		return true;

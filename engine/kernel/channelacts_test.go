@@ -57,6 +57,8 @@ func (s *actorState) makeStep(op string, args []string) error {
 		flags := map[string]int{"r": unix.O_RDONLY, "w": unix.O_WRONLY | unix.O_CREAT, "rw": unix.O_RDWR | unix.O_CREAT, "a": unix.O_WRONLY | unix.O_APPEND}[args[2]]
 		fd, err := unix.Open(args[1], flags, 0o644)
 		return s.keep(args[0], fd, err)
+	case "writeelsewhere": // NAME: by another thread than the one that opened it
+		return s.writeElsewhere(args[0])
 	case "errors": // standard error becomes a descriptor
 		return unix.Dup2(s.fds[args[0]], 2)
 	case "memory": // a memfd
@@ -431,4 +433,16 @@ func freePort() (string, error) {
 	}
 	defer listener.Close()
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), nil
+}
+
+// writeElsewhere writes to a descriptor by another thread.
+func (s *actorState) writeElsewhere(name string) error {
+	runtime.LockOSThread() // so that the other goroutine has to be on another
+	defer runtime.UnlockOSThread()
+	done := make(chan error)
+	go func() {
+		_, err := unix.Write(s.fds[name], []byte("x"))
+		done <- err
+	}()
+	return <-done
 }

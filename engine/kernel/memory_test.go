@@ -146,6 +146,24 @@ rule written:
 	})
 }
 
+// An open that makes its own gate stale is not refused what another thread of the process
+// then does with it, as in programs whose threads share the work; others are.
+func TestOpenedByAnotherThread(t *testing.T) {
+	tiers(t, func(t *testing.T, tier Tier) {
+		b := newBench(t, tier, `
+rule once:
+  block write "$D/src/**" unless after exec "check" since write "$D/src/**"
+`)
+		source, a := b.file("src/f"), b.actor()
+		a.want("EPERM", "openfd", "f", source, "w")
+		a.want("ok", "run", b.script("check", "exit 0"))
+		a.want("ok", "openfd", "f", source, "w")
+		a.want("ok", "writeelsewhere", "f")
+		a.want("EPERM", "openfd", "g", source, "w")
+		b.actor().want("EPERM", "write", source)
+	})
+}
+
 // An exec spoils first, by whatever name, and then arms.
 func TestExecSpoilsFirst(t *testing.T) {
 	tiers(t, func(t *testing.T, tier Tier) {
