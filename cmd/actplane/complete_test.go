@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actplane/actplane/internal/frontend"
 	"github.com/actplane/actplane/internal/testenv"
 )
 
@@ -155,7 +156,7 @@ func typeInto(t *testing.T, shell *exec.Cmd, setup string) {
 	term.start(shell)
 	wait := func(what string) {
 		t.Helper()
-		if !poll(t.Context(), 30*time.Second, func() bool { return strings.Contains(term.text(), what) }) {
+		if !frontend.Poll(t.Context(), 30*time.Second, func() bool { return strings.Contains(term.text(), what) }) {
 			t.Fatalf("no %q in %q", what, term.text())
 		}
 	}
@@ -164,7 +165,7 @@ func typeInto(t *testing.T, shell *exec.Cmd, setup string) {
 	for i, test := range typed {
 		before := len(term.text())
 		term.write(test.line + "\t")
-		ok := poll(t.Context(), 20*time.Second, func() bool {
+		ok := frontend.Poll(t.Context(), 20*time.Second, func() bool {
 			return strings.Contains(screen(term.text()[before:]), test.becomes)
 		})
 		term.write(fmt.Sprintf("\x15echo do''ne%d.\n", i)) // ^U clears the line

@@ -218,22 +218,6 @@ func (s *setup) renewEngine() error {
 
 const verifyTime = 20 * time.Second
 
-// poll asks until the answer is yes, or the time is up.
-func poll(ctx context.Context, limit time.Duration, yes func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
-	for !yes() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-	}
-	return true
-}
-
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

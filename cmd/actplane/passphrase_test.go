@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/actplane/actplane/internal/frontend"
 	"github.com/actplane/actplane/internal/testenv"
 )
 
@@ -85,7 +86,7 @@ func (term *terminal) start(command *exec.Cmd) {
 // typed from then on is taken.
 func (term *terminal) expect(asked int) {
 	term.t.Helper()
-	ok := poll(term.t.Context(), 20*time.Second, func() bool {
+	ok := frontend.Poll(term.t.Context(), 20*time.Second, func() bool {
 		state, err := unix.IoctlGetTermios(int(term.slave.Fd()), unix.TCGETS)
 		return err == nil && strings.Count(term.text(), "Passphrase of locked: ") == asked && state.Lflag&unix.ECHO == 0
 	})
@@ -152,7 +153,7 @@ func TestWrongPassphrase(t *testing.T) {
 		term.write("wrong\n")
 	}
 	_ = command.Wait()
-	if code := command.ProcessState.ExitCode(); code != exitEnvironment || !poll(t.Context(), 5*time.Second, func() bool { return strings.Contains(term.text(), "the passphrase was wrong") }) {
+	if code := command.ProcessState.ExitCode(); code != exitEnvironment || !frontend.Poll(t.Context(), 5*time.Second, func() bool { return strings.Contains(term.text(), "the passphrase was wrong") }) {
 		t.Errorf("exit code %d, %q", code, term.text())
 	}
 	if exists(filepath.Join(command.Dir, "p.yaml.sig")) {

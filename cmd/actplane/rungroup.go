@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/actplane/actplane/internal/cgroup"
+	"github.com/actplane/actplane/internal/frontend"
 )
 
 // group is the transient cgroup of one run.
@@ -52,7 +53,7 @@ func makeGroup(id string) (*group, error) {
 // kill ends what the command left running, and waits until it is gone.
 func (g *group) kill() {
 	killed := os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0) == nil
-	poll(context.Background(), emptyTime, func() bool {
+	frontend.Poll(context.Background(), emptyTime, func() bool {
 		text, err := os.ReadFile(filepath.Join(g.dir, "cgroup.events"))
 		if err != nil || !strings.Contains(string(text), "populated 1") {
 			return true

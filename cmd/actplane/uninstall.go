@@ -17,6 +17,7 @@ import (
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/engine/state"
 	"github.com/actplane/actplane/internal/daemon"
+	"github.com/actplane/actplane/internal/frontend"
 )
 
 func uninstallCommand() *cli.Command {
@@ -115,7 +116,7 @@ func (s *setup) stopEngine(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return environmentError("stop the engine: %v", err)
 	}
-	if !poll(s.ctx, verifyTime, func() bool { return !running() }) {
+	if !frontend.Poll(s.ctx, verifyTime, func() bool { return !running() }) {
 		return environmentError("the engine, process %d, does not end", pid)
 	}
 	return nil

@@ -186,7 +186,7 @@ func settleCRI(ctx context.Context, unit, socket string, want, restart bool) (st
 	if out, err := exec.CommandContext(ctx, "systemctl", "restart", unit).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("restart %s: %w: %s", unit, err, plain.Text(strings.TrimSpace(string(out))))
 	}
-	ok := poll(ctx, settleTime, func() bool {
+	ok := Poll(ctx, settleTime, func() bool {
 		_, knows, err = criKnows(ctx, socket)
 		return err == nil && knows == want
 	})
@@ -199,8 +199,8 @@ func settleCRI(ctx context.Context, unit, socket string, want, restart bool) (st
 	return unit + " was restarted", nil
 }
 
-// poll asks until the answer is yes, or the time is up.
-func poll(ctx context.Context, limit time.Duration, yes func() bool) bool {
+// Poll asks until the answer is yes, or the time is up.
+func Poll(ctx context.Context, limit time.Duration, yes func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ticker := time.NewTicker(200 * time.Millisecond)

@@ -205,7 +205,7 @@ func (d *Docker) Settle(ctx context.Context, want, _ bool) (string, error) {
 		if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
 			return "", fmt.Errorf("tell Docker to reload: %w; run \"systemctl reload docker\"", err)
 		}
-		poll(ctx, settleTime, func() bool {
+		Poll(ctx, settleTime, func() bool {
 			known, err = d.knows(ctx)
 			return err == nil && known == want
 		})
