@@ -65,6 +65,9 @@ func (a *actor) want(answer string, step ...string) {
 }
 
 func runActor() error {
+	// A thread counts as waiting at what it read last: on another one, what a step reads
+	// would not end that of the step before.
+	runtime.LockOSThread()
 	lines := bufio.NewScanner(os.Stdin)
 	state := &actorState{files: map[string]*os.File{}}
 	for lines.Scan() {
