@@ -145,6 +145,16 @@ enum record_kind {
 	RECORD_PROBE = 2,
 	RECORD_GAIN = 3, /* a process has gained labels: struct origin */
 	RECORD_GIVE = 4, /* a process has given labels to something, or to another process */
+	RECORD_GATE = 5, /* a process has opened gates or made them stale: struct origin */
+};
+
+/* What became of the gates of a RECORD_GATE, whose labels they are. */
+enum gate_move {
+	GATE_OPENED, /* with the status in other, if they waited for one */
+	GATE_STALED,
+	GATE_LATE,   /* the status would have opened them, and what they depend on had changed */
+	GATE_MISSED, /* they waited for another status: in other, as wait(2) has it */
+	GATE_CLOSED, /* what had opened them is not the program any more that it was */
 };
 
 /* How a label came to a process, or with RECORD_GIVE, to what it gave it. */

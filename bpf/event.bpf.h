@@ -176,12 +176,18 @@ __noinline int judge_other_mounts(struct act *act, u64 mount, u64 dentry, u32 op
 	return 0;
 }
 
-static __always_inline void move_all_gates(struct act *act, u32 row, u32 ops)
+/* move_all_gates is for what is done to the file of a name. */
+static __always_inline void move_all_gates(struct act *act, u32 row, u32 ops, u64 mount, u64 dentry)
 {
+	u64 staled = 0;
+
 	ops &= row_ops(act->image, row);
+	act->targets = 0;
 	for (u32 op = OP_OPEN; op <= OP_UNLINK; op++)
 		if (ops & BIT(op))
-			move_gates(act, row, op, 1);
+			staled |= move_gates(act, row, op, 1);
+	if (staled | act->targets)
+		note_moves(act, staled, mount, dentry);
 }
 
 #endif

@@ -331,6 +331,7 @@ __noinline u32 commit_level(struct act *act, u64 number, u32 env)
 	struct process *process = current_process();
 	struct thread *thread = thread_state();
 	struct exec_level level;
+	u64 staled;
 	u32 foreign;
 
 	if (!act || !thread || !process || number >= MAX_EXEC_LEVELS)
@@ -339,8 +340,13 @@ __noinline u32 commit_level(struct act *act, u64 number, u32 env)
 	foreign = foreign_from(thread, number) ?: env;
 	if (!foreign)
 		transform(process, act->image, level.row);
-	move_gates(act, level.name_row, OP_EXEC, 0); /* an event never spoils what it arms */
-	move_gates(act, level.row, OP_EXEC, !foreign);
+	act->targets = 0;
+	act->object_kind = OBJECT_NONE; /* who does it is known by the program's name */
+	/* An event never spoils what it arms. */
+	staled = move_gates(act, level.name_row, OP_EXEC, 0);
+	staled |= move_gates(act, level.row, OP_EXEC, !foreign);
+	if (staled | act->targets)
+		note_moves(act, staled, 0, 0);
 	return row_opens(act->image, level.row) ? foreign : 0;
 }
 

@@ -240,7 +240,7 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 	if (denied(act))
 		return;
 	flow(act, file, row, mode, open_writes(mode, flags));
-	move_all_gates(act, row, ops);
+	move_all_gates(act, row, ops, number_of(file->f_path.mnt), number_of(file->f_path.dentry));
 	if (!asks_again(act))
 		return;
 	if (open_writes(mode, flags))
@@ -397,7 +397,8 @@ static __always_inline void judge_use(struct act *act, struct file *file, u32 op
 		read_opened(act, number_of(file), row);
 	if (mask & MAY_WRITE)
 		mark_file(act, (u64)BPF_CORE_READ(file, f_inode), act->labels, FILE_MODIFIED);
-	move_all_gates(act, row, ops);
+	move_all_gates(act, row, ops, (u64)BPF_CORE_READ(file, f_path.mnt),
+		       (u64)BPF_CORE_READ(file, f_path.dentry));
 	remember(act, file, used(ops, mask));
 }
 

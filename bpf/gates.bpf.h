@@ -2,11 +2,13 @@
 /*
  * Gates: a gate is fresh when it was armed after it last became stale. Epochs come
  * from the scope's own clock; 0 is never. While somebody holds a gate, by a mapping
- * that may write at any time, it is not fresh.
+ * that may write at any time, it is not fresh. What opens one, or makes an open one stale,
+ * is told: that is rare.
  */
 #ifndef ACTPLANE_GATES_H
 #define ACTPLANE_GATES_H
 
+#include "gain.bpf.h"
 #include "match.bpf.h"
 
 static __always_inline bool gate_fresh(struct scope *scope, u64 gate)
@@ -32,16 +34,33 @@ static __always_inline void raise_to(u64 *epoch, u64 value)
 	}
 }
 
-static __always_inline void arm_gate(struct scope *scope, u64 gate, u64 epoch)
+/* arm_gate tells whether that opens the gate. */
+static __always_inline bool arm_gate(struct scope *scope, u64 gate, u64 epoch)
 {
+	bool opens;
+
 	BOUND(gate, MAX_GATES - 1);
+	opens = scope->armed[gate] <= scope->stale[gate] && epoch > scope->stale[gate] &&
+		!scope->held[gate];
 	raise_to(&scope->armed[gate], epoch);
+	return opens;
 }
 
-static __always_inline void spoil_gate(struct scope *scope, u64 gate)
+/* spoil_gate tells whether the gate was open. */
+static __always_inline bool spoil_gate(struct scope *scope, u64 gate)
+{
+	bool closes;
+
+	BOUND(gate, MAX_GATES - 1);
+	closes = scope->armed[gate] > scope->stale[gate];
+	raise_to(&scope->stale[gate], tick(scope));
+	return closes;
+}
+
+static __always_inline u64 gate_bit(u64 gate)
 {
 	BOUND(gate, MAX_GATES - 1);
-	raise_to(&scope->stale[gate], tick(scope));
+	return 1ULL << gate;
 }
 
 static __always_inline bool args_reached(struct arg_set *set, s32 position)
@@ -91,12 +110,11 @@ static __always_inline bool note_armed(u32 gate, u64 epoch)
 	return true;
 }
 
-static __always_inline void arm_now(struct scope *scope, u32 gate, u32 exec)
+static __always_inline bool arm_now(struct scope *scope, u32 gate, u32 exec)
 {
 	u64 epoch = tick(scope);
 
-	if (!exec || note_armed(gate, epoch))
-		arm_gate(scope, gate, epoch);
+	return (!exec || note_armed(gate, epoch)) && arm_gate(scope, gate, epoch);
 }
 
 struct gate_walk {
@@ -106,6 +124,7 @@ struct gate_walk {
 	u32 exec;		 /* argv is in the thread's state */
 	u32 trusted;		 /* may arm */
 	u32 arming;		 /* the second round */
+	u64 opened, staled;	 /* gates, by it */
 };
 
 static long gate_step(u64 step, struct gate_walk *walk)
@@ -128,20 +147,24 @@ static long gate_step(u64 step, struct gate_walk *walk)
 				return 0;
 		}
 	}
-	if (!ref->arm)
-		spoil_gate(scope, ref->gate);
-	else if (walk->trusted && ref->exit >= 0)
+	if (!ref->arm) {
+		if (spoil_gate(scope, ref->gate))
+			walk->staled |= gate_bit(ref->gate);
+	} else if (walk->trusted && ref->exit >= 0) {
 		wait_for_exit(scope, ref);
-	else if (walk->trusted)
-		arm_now(scope, ref->gate, walk->exec);
+	} else if (walk->trusted && arm_now(scope, ref->gate, walk->exec)) {
+		walk->opened |= gate_bit(ref->gate);
+	}
 	return 0;
 }
 
 /*
  * move_gates does to the gates what an event of operation OP on a path's rows does. First
- * what it spoils, then what it arms: an event never invalidates its own effect.
+ * what it spoils, then what it arms: an event never invalidates its own effect. It returns
+ * the gates that were open and are stale now; those that it has opened are added to the
+ * act's targets, which nobody needs any more.
  */
-__noinline int move_gates(struct act *act, u32 numbers, u32 op, u32 trusted)
+__noinline u64 move_gates(struct act *act, u32 numbers, u32 op, u32 trusted)
 {
 	struct gate_walk walk = { .exec = op == OP_EXEC, .trusted = trusted };
 	struct row *row;
@@ -165,6 +188,38 @@ __noinline int move_gates(struct act *act, u32 numbers, u32 op, u32 trusted)
 	bpf_loop(count, gate_step, &walk, 0);
 	walk.arming = 1;
 	bpf_loop(count, gate_step, &walk, 0);
+	act->targets |= walk.opened;
+	return walk.staled;
+}
+
+/* note_gates tells what became of gates by what the current process does, with a STATUS. */
+__noinline int note_gates(struct act *act, u64 gates, u32 move, u32 status)
+{
+	struct origin *origin;
+
+	if (!act || !gates)
+		return 0;
+	origin = begin_gain(act, RECORD_GATE, move, gates);
+	if (!origin)
+		return 0;
+	origin->other = status;
+	if (move <= GATE_STALED)
+		name_gain(origin, act);
+	bpf_ringbuf_submit(origin, 0);
+	return 0;
+}
+
+/* note_moves tells of the gates that an event on a file has opened or made stale. */
+__noinline int note_moves(struct act *act, u64 staled, u64 mount, u64 dentry)
+{
+	if (!act || !(staled | act->targets))
+		return 0;
+	if (act->object_kind == OBJECT_NONE && dentry) {
+		act->object = render(act->scratch, mount, dentry);
+		act->object_kind = OBJECT_PATH;
+	}
+	note_gates(act, staled, GATE_STALED, 0);
+	note_gates(act, act->targets, GATE_OPENED, 0);
 	return 0;
 }
 

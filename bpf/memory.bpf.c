@@ -43,7 +43,7 @@ static __always_inline void run_code(struct act *act, struct file *file)
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	act->object_kind = OBJECT_PATH;
 	if (process && file_modified(act) != MODIFIED_NO) {
-		take_back(process);
+		note_gates(act, take_back(process), GATE_CLOSED, 0);
 		give_again(act, process);
 	}
 }
@@ -86,7 +86,8 @@ static __always_inline void judge_map(struct act *act, struct file *file, bool w
 		mark_file(act, act->inode, act->labels, FILE_MODIFIED);
 		hold_gates(act, sharer, row);
 	}
-	move_all_gates(act, row, ops);
+	move_all_gates(act, row, ops, (u64)BPF_CORE_READ(file, f_path.mnt),
+		       (u64)BPF_CORE_READ(file, f_path.dentry));
 }
 
 /* share_memory: what has no file is shared with the children. */
@@ -362,7 +363,7 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 	/* Who is traced or written to is not the program that ran any more. */
 	if (other && mode & PTRACE_MODE_ATTACH && !(mode & PTRACE_MODE_NOAUDIT) && !denied(&act) &&
 	    !only_reads()) {
-		take_back(other);
+		note_gates(&act, take_back(other), GATE_CLOSED, 0);
 		give_again(&act, other);
 	}
 	/* A look at what /proc tells of all processes is nothing to report. */

@@ -64,7 +64,7 @@ __noinline int commit_name(struct act *act, u64 dentry, u32 row, u32 ops, u32 ma
 	mark_file(act, (u64)BPF_CORE_READ(name, d_inode),
 		  row_sources(act->image, row) | (marks & FILE_MODIFIED ? act->labels : 0),
 		  marks | row_marks(act->image, row));
-	move_all_gates(act, row, ops);
+	move_all_gates(act, row, ops, 0, 0); /* it has been named */
 	return 0;
 }
 

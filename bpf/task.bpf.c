@@ -110,6 +110,7 @@ static __always_inline void end_confined(struct process *process)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 {
+	u64 opened = 0, late = 0, missed = 0;
 	struct process *process;
 	struct scope *scope;
 	struct act act = {};
@@ -136,10 +137,17 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 
 		if (i >= process->pending_count)
 			break;
-		if (!(code & 0x7f) && (code >> 8 & 0xff) == pending->exit)
-			arm_gate(scope, pending->gate, pending->epoch);
+		if (code & 0x7f || (code >> 8 & 0xff) != pending->exit)
+			missed |= gate_bit(pending->gate);
+		else if (arm_gate(scope, pending->gate, pending->epoch))
+			opened |= gate_bit(pending->gate);
+		else if (!gate_fresh(scope, pending->gate))
+			late |= gate_bit(pending->gate);
 	}
 	process->pending_count = 0;
+	note_gates(&act, opened, GATE_OPENED, code);
+	note_gates(&act, late, GATE_LATE, code);
+	note_gates(&act, missed, GATE_MISSED, code);
 	return 0;
 }
 

@@ -16,6 +16,7 @@ struct tree_walk {
 	u32 words;
 	u32 op;	      /* of what decided */
 	u32 spoiling; /* the second round, of gates */
+	u64 staled;   /* gates, in it */
 	u32 pad;
 	u64 lifted_at_one[2]; /* of write, and of unlink: defaults that only one path lifts */
 };
@@ -84,8 +85,8 @@ static long tree_step(u64 step, struct tree_walk *walk)
 		return 0;
 	}
 	scope = scope_at(act->slot);
-	if (scope)
-		spoil_gate(scope, move->index);
+	if (scope && spoil_gate(scope, move->index))
+		walk->staled |= gate_bit(move->index);
 	return 0;
 }
 
@@ -140,8 +141,10 @@ __noinline int walk_tree(struct act *act, u64 mount, u64 from, u64 to, u32 spoil
 	at = render(act->scratch, mount, from);
 	walk.from = path_directory(act->image, act->scratch, at);
 	bpf_loop(head->moves, tree_step, &walk, 0);
-	if (spoiling)
+	if (spoiling) {
+		note_gates(act, walk.staled, GATE_STALED, 0);
 		return 0;
+	}
 	tree_default(&walk, head, OP_WRITE);
 	tree_default(&walk, head, OP_UNLINK);
 	asks = thread && asks_of_tree(act, &walk.d, from, at);

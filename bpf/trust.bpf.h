@@ -174,18 +174,21 @@ static __always_inline void transform(struct process *process, u32 image, u32 ro
 }
 
 /* close_gate takes an arming back, unless the gate was armed again since. What was armed
- * before it is not known any more. */
-static __always_inline void close_gate(struct scope *scope, struct armed *armed)
+ * before it is not known any more. It tells whether that closes the gate. */
+static __always_inline bool close_gate(struct scope *scope, struct armed *armed)
 {
 	u64 gate = armed->gate;
 
 	BOUND(gate, MAX_GATES - 1);
-	__sync_val_compare_and_swap(&scope->armed[gate], armed->epoch, 0);
+	return __sync_val_compare_and_swap(&scope->armed[gate], armed->epoch, 0) == armed->epoch &&
+	       armed->epoch > scope->stale[gate];
 }
 
-/* take_back undoes what the exec of a process's program has opened. */
-static __always_inline void take_back(struct process *process)
+/* take_back undoes what the exec of a process's program has opened. It returns the gates
+ * that are closed by that. */
+static __always_inline u64 take_back(struct process *process)
 {
+	u64 closed = 0;
 	struct opened *opened = &process->opened;
 	struct scope *scope;
 	u32 slot = process->scope;
@@ -200,9 +203,11 @@ static __always_inline void take_back(struct process *process)
 	for (u32 i = 0; scope && i < MAX_PENDING; i++) {
 		if (i >= opened->armed_count)
 			break;
-		close_gate(scope, &opened->armed[i]);
+		if (close_gate(scope, &opened->armed[i]))
+			closed |= gate_bit(opened->armed[i].gate);
 	}
 	__builtin_memset(opened, 0, sizeof(*opened));
+	return closed;
 }
 
 #endif

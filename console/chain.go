@@ -13,11 +13,15 @@ import (
 func Chain(e *api.Event) []feedback.Origin {
 	var chain []feedback.Origin
 	for _, o := range e.Chain {
-		origin := feedback.Origin{Label: o.Label, Unrecorded: o.Unrecorded, Left: int(o.Left), Steps: []feedback.Step{}}
+		origin := feedback.Origin{Label: o.Label, Gate: o.Gate, Unrecorded: o.Unrecorded, Left: int(o.Left), Steps: []feedback.Step{}}
 		for _, s := range o.Steps {
 			step := feedback.Step{
 				Way: feedback.Way(s.Way), Source: s.Source, Object: s.Object, Cut: s.ObjectCut, Program: s.Program, Process: s.Process,
-				PID: int(s.PidInside), HostPID: int(s.Pid), Self: s.Self, Earlier: s.Earlier, Thing: s.Thing,
+				PID: int(s.PidInside), HostPID: int(s.Pid), Self: s.Self, Earlier: s.Earlier, Thing: s.Thing, Signal: int(s.Signal),
+			}
+			if s.Status != nil {
+				status := int(*s.Status)
+				step.Status = &status
 			}
 			if s.TimeUnixMs != 0 {
 				step.Time = time.UnixMilli(s.TimeUnixMs).UTC()

@@ -65,7 +65,7 @@ func RowFields(row *Row, zone *time.Location) []Field {
 		add("carries", "%s", plain.Text(strings.Join(e.Labels, ", ")))
 	}
 	for _, origin := range Chain(e) {
-		add("by way of", "%s", plain.Text(origin.Label+": "+origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
+		add("by way of", "%s", plain.Text(origin.Title()+": "+origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
 	}
 	if e.Clause != "" {
 		add("clause", "%s (%s)", plain.Text(e.Clause), plain.Text(e.ClausePos))

@@ -85,6 +85,7 @@ func wayText(way string) string {
 		feedback.WayQueue: "through a queue to", feedback.WayMapped: "mapped by", feedback.WayChannel: "as it was reading, to",
 		feedback.WayMemory: "through shared memory to", feedback.WayLooked: "looked into by", feedback.WayEntered: "written into",
 		feedback.WayEndorsed: "endorsed", feedback.WayNamed: "also named", feedback.WayBrought: "would be brought in by", feedback.WayInherit: "inherited by",
+		feedback.WayOpened: "made hold", feedback.WayStaled: "ended", feedback.WayLate: "came too late for", feedback.WayMissed: "ended otherwise than", feedback.WayClosed: "was changed or traced, which ends",
 	}
 	if text := texts[feedback.Way(way)]; text != "" {
 		return text
@@ -140,10 +141,15 @@ func provenanceNode(n *api.Node) Node {
 
 // addLabel puts a label's passage to the arrow between the two, which others may share.
 func (g *Graph) addLabel(line *api.Edge, event string, e *api.Event, zone *time.Location) {
-	words := []string{plain.Text(line.Label)}
+	var words []string
+	if line.Label != "" {
+		words = append(words, plain.Text(line.Label))
+	}
 	switch {
 	case line.Way != "":
 		words = append(words, wayText(line.Way))
+	case line.To == event && line.Label == "": // of a condition
+		words = append(words, "does not excuse")
 	case line.To == event:
 		words = append(words, "carried into "+plain.Text(e.Operation))
 	}

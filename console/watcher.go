@@ -264,7 +264,7 @@ func (w *Watcher) Scopes(ctx context.Context) ([]*api.Scope, error) {
 // Graph is how an event came about: what the engine knows, or else what the event tells.
 func (w *Watcher) Graph(ctx context.Context, e *api.Event, zone *time.Location) Graph {
 	client := w.current()
-	if client == nil || len(e.Labels) == 0 {
+	if client == nil || len(e.Labels)+len(e.Chain) == 0 {
 		return EventGraph(e)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/actplane/actplane/engine/api"
 	"github.com/actplane/actplane/engine/kernel"
 	"github.com/actplane/actplane/feedback"
@@ -78,7 +80,7 @@ func (e *Engine) gained(g kernel.Gain) {
 		return
 	}
 	if err := s.provenance.add(g); err != nil {
-		e.log.WithFields(s.fields()).WithError(err).Warn("how a label came about will not survive a restart")
+		e.log.WithFields(s.fields()).WithError(err).Warn("how a label or gate came about will not survive a restart")
 	}
 }
 
@@ -114,7 +116,7 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		item.Rule, item.Because = rule.Name, rule.Because
 		item.Clause, item.ClausePosition = clause.Text, clause.Pos
 		item.Labels = n.labelNames(rec.Process.Labels & tested(clause.If))
-		item.Origins = s.origins(rec, rec.Process.Labels&tested(clause.If))
+		item.Origins = append(s.origins(rec, rec.Process.Labels&tested(clause.If)), s.gateOrigins(rec, clause)...)
 	}
 	item.Also, item.AlsoCut = n.otherRules(rec.Matches, item.Rule), rec.MatchesCut
 	return item
@@ -191,11 +193,15 @@ func parents(list []kernel.Parent) (out []feedback.Parent) {
 func chain(origins []feedback.Origin) []*api.Origin {
 	var out []*api.Origin
 	for _, origin := range origins {
-		told := &api.Origin{Label: origin.Label, Unrecorded: origin.Unrecorded, Left: uint32(origin.Left)}
+		told := &api.Origin{Label: origin.Label, Gate: origin.Gate, Unrecorded: origin.Unrecorded, Left: uint32(origin.Left)}
 		for _, step := range origin.Steps {
 			next := &api.Step{
 				Way: string(step.Way), Source: step.Source, Object: text(step.Object), ObjectCut: step.Cut, Program: text(step.Program),
 				Process: step.Process, Pid: int64(step.HostPID), PidInside: int64(step.PID), Self: step.Self, Earlier: step.Earlier, Thing: step.Thing,
+				Signal: int32(step.Signal),
+			}
+			if step.Status != nil {
+				next.Status = proto.Int32(int32(*step.Status))
 			}
 			if !step.Time.IsZero() {
 				next.TimeUnixMs = step.Time.UnixMilli()

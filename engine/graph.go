@@ -21,7 +21,7 @@ func (e *Engine) provenance(word string, sequence uint64) (*api.ProvenanceRespon
 	}
 	for _, s := range scopes {
 		if items := s.events.Items(max(sequence, 1) - 1); len(items) > 0 && items[0].Sequence == sequence {
-			g := graph{edges: map[edgeKey]bool{}, nodes: map[string]*api.Node{}}
+			g := newGraph()
 			g.draw(items[0])
 			return &api.ProvenanceResponse{Event: s.event(items[0]), Nodes: g.listed, Edges: g.lines}, nil
 		}
@@ -37,18 +37,40 @@ type graph struct {
 	lines  []*api.Edge
 }
 
+func newGraph() *graph { return &graph{edges: map[edgeKey]bool{}, nodes: map[string]*api.Node{}} }
+
 type edgeKey struct{ from, to, label string }
 
 // draw adds the event and the way of each label to it.
 func (g *graph) draw(item feedback.Item) {
 	event := g.node("event", "event", item.Object)
 	for _, origin := range item.Origins {
+		if origin.Gate != "" {
+			g.gate(origin, event)
+			continue
+		}
 		last := ""
 		for _, step := range origin.Steps {
 			last = g.step(origin.Label, step, last)
 		}
 		g.edge(last, event, origin.Label, "", 0)
 	}
+}
+
+// gate adds a condition that did not hold, and who made it so.
+func (g *graph) gate(origin feedback.Origin, event string) {
+	gate := g.node("gate:"+origin.Gate, "gate", origin.Gate)
+	for _, step := range origin.Steps {
+		process := g.node("process:"+step.Process, "process", step.Program)
+		g.nodes[process].Pid = max(g.nodes[process].Pid, int64(step.HostPID))
+		object := g.object(step)
+		g.edge(process, object, "", "", 0)
+		if object == "" {
+			object = process
+		}
+		g.edge(object, gate, "", string(step.Way), step.Time.UnixMilli())
+	}
+	g.edge(gate, event, "", "", 0)
 }
 
 // step adds one step of a label, which was at a node before, and returns where it is

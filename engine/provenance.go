@@ -42,6 +42,7 @@ type provenance struct {
 	objects   map[kernel.FileID][]int    // what came to a file or channel
 	before    map[earlierFile][]int      // what came to a file in an earlier start
 	actors    map[kernel.ProcessID]int   // the newest passage by which a process is known
+	gates     map[int][]int              // what became of a gate
 }
 
 // earlierFile is by what a file of an earlier start is known again.
@@ -57,7 +58,7 @@ func newProvenance(dir string, earlier []passage) (*provenance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, old := range earlier {
-		if old.Gives && old.Other == 0 && old.Object != "" { // of a file with a name
+		if old.Gate == 0 && old.Gives && old.Other == 0 && old.Object != "" { // of a file with a name
 			old.Earlier = true
 			p.passages = append(p.passages, old)
 		}
@@ -144,11 +145,13 @@ type alike struct {
 	from    kernel.FileID
 	name    string // where from has no number
 	process kernel.ProcessID
+	gate    kernel.GateMove
 }
 
 func (p passage) alike() alike {
-	kind := alike{gives: p.Gives, way: p.Way, labels: p.Labels}
+	kind := alike{gives: p.Gives, way: p.Way, labels: p.Labels, gate: p.Gate}
 	switch {
+	case p.Gate != 0: // all that do it to one gate
 	case p.Gives: // one process that writes everywhere
 		kind.process = p.Process.ID
 	case p.Other != 0:
@@ -197,6 +200,7 @@ func (p *provenance) thin() {
 func (p *provenance) index() {
 	p.processes, p.objects = map[kernel.ProcessID][]int{}, map[kernel.FileID][]int{}
 	p.before, p.actors = map[earlierFile][]int{}, map[kernel.ProcessID]int{}
+	p.gates = map[int][]int{}
 	for i := range p.passages {
 		p.note(i)
 	}
@@ -210,6 +214,8 @@ func (p *provenance) note(i int) {
 		key := earlierFile{next.Objects[0].Inode, next.Objects[0].Generation, next.Object}
 		p.before[key] = append(p.before[key], i)
 		return // its processes are others
+	case next.Gate != 0:
+		p.noteGates(i)
 	case !next.Gives:
 		p.processes[next.Process.ID] = append(p.processes[next.Process.ID], i)
 	case next.Other != 0:

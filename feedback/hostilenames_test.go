@@ -55,6 +55,12 @@ func TestHostileTexts(t *testing.T) {
 		"parent": func(i *Item, text string) {
 			i.Clause, i.Parents = `block exec "git" unless lineage-includes exec "x"`, []Parent{{Program: text, PID: 1}}
 		},
+		"changer": func(i *Item, text string) {
+			i.Origins = []Origin{{Gate: "after exec", Steps: []Step{{Way: WayStaled, Program: text, PID: 7, Object: "/x", Time: i.Time}}}}
+		},
+		"changed": func(i *Item, text string) {
+			i.Origins = []Origin{{Gate: "after exec", Steps: []Step{{Way: WayStaled, Program: "vi", Object: text, Time: i.Time}}}}
+		},
 		"reader": func(i *Item, text string) { i.Origins = secretChain(); i.Origins[0].Steps[0].Program = text },
 	}
 	for place, put := range places {

@@ -60,7 +60,7 @@ func (i Item) bytes() int {
 		size += text + len(label)
 	}
 	for _, origin := range i.Origins {
-		size += text + len(origin.Label)
+		size += text + len(origin.Label) + len(origin.Gate)
 		for _, step := range origin.Steps {
 			size += item/2 + len(step.Object) + len(step.Program)
 		}

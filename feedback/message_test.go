@@ -51,6 +51,9 @@ func TestOriginText(t *testing.T) {
 		WayEntered:  `"cat" (pid 9041) got it when another process wrote into its memory at 10:02:03Z`,
 		WayBrought:  `"/tmp/x" carries it`,
 		WayInherit:  `"cat" (pid 9041) descends from that one`,
+		WayOpened:   `"cat" (pid 9041) did what it asks for to "/tmp/x" at 10:02:03Z, and it held`,
+		WayStaled:   `"cat" (pid 9041) ended that with "/tmp/x" at 10:02:03Z`,
+		WayClosed:   `"cat" (pid 9041) changed or traced what had done that at 10:02:03Z`,
 	} {
 		step.Way = way
 		if got := (Origin{Steps: []Step{step}}).Text(at, true); got != want {
@@ -132,6 +135,12 @@ func TestMessage(t *testing.T) {
 		{"a label that is missing", func(i *Item) { i.Clause = `block exec "git" if AGENT and not REVIEWED` },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because +
 				` Trying again changes nothing as long as this holds: AGENT and not REVIEWED.`},
+		{"a condition", func(i *Item) {
+			two := 2
+			i.Clause = `block exec "git" "push" unless after exec "make" exits 0`
+			i.Origins = []Origin{{Gate: "after exec \"make\"\n exits 0", Steps: []Step{{Way: WayMissed, Program: "make\x1b", PID: 41, Status: &two, Time: i.Time}}}}
+		},
+			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + ` Trying again changes nothing unless: after exec "make" exits 0. Condition ` + "`after exec \"make\" exits 0`" + `: "make\x1b" (pid 41) ended with status 2 at 10:05:00Z, which is not what it asks for.`},
 		{"a chain", func(i *Item) { i.Origins = secretChain() },
 			`exec "/usr/bin/git" ["push" "origin"] was blocked before it ran, by rule "no-push": ` + because + again +
 				` Label SECRET: "cat" (pid 41) read "/src/.env", a source of it, at 10:02:03Z; "python3" (pid 44) got it through a pipe at 2026-02-28T10:02:04Z; this process descends from that one.`},

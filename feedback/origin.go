@@ -32,10 +32,22 @@ const (
 	WayInherit  Way = "inherited"    // from the process of the step before
 )
 
+// What became of a condition `after …`, by which process.
+const (
+	WayOpened Way = "opened" // it held from then on; with a status, because the program ended so
+	WayStaled Way = "staled" // it held no longer
+	WayLate   Way = "late"   // the program ended as it should, and what it is about had changed
+	WayMissed Way = "missed" // the program ended otherwise than it should
+	WayClosed Way = "closed" // what had made it hold was changed or traced
+)
+
 // Origin is how a process came by a label that a decision was about: facts that the
 // kernel side has recorded.
 type Origin struct {
-	Label string `json:"label"`
+	Label string `json:"label,omitempty"`
+	// Gate is set instead where it is about a condition of the clause, `after …`, as
+	// written: the steps are what made it hold last, and what it is that it does not.
+	Gate string `json:"gate,omitempty"`
 	// Steps are in the order in which they happened; the last ends at the process.
 	Steps []Step `json:"steps"`
 	// Unrecorded: how the label came to where the first step takes it from, or without
@@ -61,6 +73,9 @@ type Step struct {
 	Self bool `json:"self,omitempty"`
 	// Earlier: it was in an earlier start of the container.
 	Earlier bool `json:"earlier,omitempty"`
+	// Status is what the program ended with, or Signal the one that ended it; of gates.
+	Status *int `json:"status,omitempty"`
+	Signal int  `json:"signal,omitempty"`
 	// Thing names the object where its name does not, for who draws a graph.
 	Thing string `json:"thing,omitempty"`
 }
@@ -77,6 +92,9 @@ func (i Item) origins() string {
 	text := i.lineage()
 	for n, origin := range i.Origins {
 		label := " Label " + plain(origin.Label, maxNameShown) + ": "
+		if origin.Gate != "" {
+			label = " Condition `" + plain(origin.Gate, maxNameShown) + "`: "
+		}
 		next := label + origin.Text(i.Time, false) + "."
 		if len(text)+len(next) > maxOriginsShown {
 			next = label + origin.ends().Text(i.Time, false) + "."
@@ -101,6 +119,14 @@ func (i Item) lineage() string {
 	return " Nothing that excuses it has run in its lineage, which is " + strings.Join(names, ", started by ") + "."
 }
 
+// Title is what an origin is about: a label, or a condition as written.
+func (o Origin) Title() string {
+	if o.Gate != "" {
+		return o.Gate
+	}
+	return o.Label
+}
+
 // ends leaves out all steps but the first and the last.
 func (o Origin) ends() Origin {
 	if n := len(o.Steps); n > 2 {
@@ -115,6 +141,9 @@ func (o Origin) ends() Origin {
 func (o Origin) Text(at time.Time, host bool) string {
 	if len(o.Steps) == 0 {
 		return "how the process came by it was not recorded"
+	}
+	if o.Gate != "" && o.Unrecorded {
+		return o.Steps[0].text(at, host) + "; what ended that was not recorded"
 	}
 	var parts []string
 	for n, step := range o.Steps {
@@ -170,6 +199,35 @@ func (s Step) text(at time.Time, host bool) string {
 		return object + " carries it"
 	case WayInherit:
 		return who + " descends from that one"
+	}
+	return s.gate(who, when)
+}
+
+// gate is the text of a step of a condition.
+func (s Step) gate(who, when string) string {
+	ended := " ran"
+	switch {
+	case s.Signal != 0:
+		ended = fmt.Sprintf(" was ended by signal %d", s.Signal)
+	case s.Status != nil:
+		ended = fmt.Sprintf(" ended with status %d", *s.Status)
+	case s.Object != "":
+		ended = " did what it asks for to " + s.object()
+	}
+	switch s.Way {
+	case WayOpened:
+		return who + ended + when + ", and it held"
+	case WayMissed:
+		return who + ended + when + ", which is not what it asks for"
+	case WayLate:
+		return who + ended + when + ", and what it depends on had been changed meanwhile"
+	case WayStaled:
+		if s.Object == "" {
+			return who + " ended that" + when
+		}
+		return who + " ended that with " + s.object() + when
+	case WayClosed:
+		return who + " changed or traced what had done that" + when
 	}
 	return who + " came by it"
 }

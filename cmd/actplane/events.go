@@ -212,9 +212,9 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 	}
 	if len(e.Labels) > 0 {
 		fmt.Fprintf(&out, " carrying %s", clean(strings.Join(e.Labels, ", ")))
-		for _, origin := range console.Chain(e) {
-			fmt.Fprintf(&out, " (%s: %s)", clean(origin.Label), clean(origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
-		}
+	}
+	for _, origin := range console.Chain(e) {
+		fmt.Fprintf(&out, " (%s: %s)", clean(origin.Title()), clean(origin.Text(time.UnixMilli(e.TimeUnixMs), true)))
 	}
 	if e.Request != "" {
 		fmt.Fprintf(&out, "; request %s", clean(e.Request))

@@ -1922,11 +1922,14 @@ func (x *Parent) GetPidInside() int64 {
 
 // Origin is how a process came by a label.
 type Origin struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
-	Steps         []*Step                `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`            // in the order in which they happened
-	Unrecorded    bool                   `protobuf:"varint,3,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"` // how it came to where the first step takes it from is not known
-	Left          uint32                 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"`             // steps that are left out behind the first
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Label      string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	Steps      []*Step                `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`            // in the order in which they happened
+	Unrecorded bool                   `protobuf:"varint,3,opt,name=unrecorded,proto3" json:"unrecorded,omitempty"` // how it came to where the first step takes it from is not known
+	Left       uint32                 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"`             // steps that are left out behind the first
+	// Instead of the label: a condition of the clause, as written, that did not hold; its
+	// steps are what made it hold last, and what it is that it does not.
+	Gate          string `protobuf:"bytes,5,opt,name=gate,proto3" json:"gate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1989,6 +1992,13 @@ func (x *Origin) GetLeft() uint32 {
 	return 0
 }
 
+func (x *Origin) GetGate() string {
+	if x != nil {
+		return x.Gate
+	}
+	return ""
+}
+
 // Step is one passage of a label. Its texts are from inside the container.
 type Step struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2001,9 +2011,11 @@ type Step struct {
 	Process       string                 `protobuf:"bytes,7,opt,name=process,proto3" json:"process,omitempty"`                       // names the process as long as the container runs; empty: not known
 	Pid           int64                  `protobuf:"varint,8,opt,name=pid,proto3" json:"pid,omitempty"`                              // host pid, for display; 0: not known
 	PidInside     int64                  `protobuf:"varint,9,opt,name=pid_inside,json=pidInside,proto3" json:"pid_inside,omitempty"`
-	Self          bool                   `protobuf:"varint,10,opt,name=self,proto3" json:"self,omitempty"`       // it is the process of the event
-	Earlier       bool                   `protobuf:"varint,11,opt,name=earlier,proto3" json:"earlier,omitempty"` // in an earlier start of the container
-	Thing         string                 `protobuf:"bytes,12,opt,name=thing,proto3" json:"thing,omitempty"`      // names the file or channel
+	Self          bool                   `protobuf:"varint,10,opt,name=self,proto3" json:"self,omitempty"`           // it is the process of the event
+	Earlier       bool                   `protobuf:"varint,11,opt,name=earlier,proto3" json:"earlier,omitempty"`     // in an earlier start of the container
+	Thing         string                 `protobuf:"bytes,12,opt,name=thing,proto3" json:"thing,omitempty"`          // names the file or channel
+	Status        *int32                 `protobuf:"varint,13,opt,name=status,proto3,oneof" json:"status,omitempty"` // of a gate: what the program ended with
+	Signal        int32                  `protobuf:"varint,14,opt,name=signal,proto3" json:"signal,omitempty"`       // or what ended it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2120,6 +2132,20 @@ func (x *Step) GetThing() string {
 		return x.Thing
 	}
 	return ""
+}
+
+func (x *Step) GetStatus() int32 {
+	if x != nil && x.Status != nil {
+		return *x.Status
+	}
+	return 0
+}
+
+func (x *Step) GetSignal() int32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
 }
 
 type ProvenanceRequest struct {
@@ -2239,7 +2265,7 @@ func (x *ProvenanceResponse) GetEdges() []*Edge {
 type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`          // within the answer
-	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`      // "process", "file", "program", "endpoint", "channel", or "event": what was decided on
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`      // "process", "file", "program", "endpoint", "channel", "gate": a condition, or "event": what was decided on
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`      // a program, path or address; may be empty
 	Pid           int64                  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`       // of a process: host pid
 	Source        bool                   `protobuf:"varint,5,opt,name=source,proto3" json:"source,omitempty"` // the policy names it as a source
@@ -3465,14 +3491,15 @@ const file_engine_proto_rawDesc = "" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1d\n" +
 	"\n" +
-	"pid_inside\x18\x03 \x01(\x03R\tpidInside\"\x86\x01\n" +
+	"pid_inside\x18\x03 \x01(\x03R\tpidInside\"\x9a\x01\n" +
 	"\x06Origin\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x122\n" +
 	"\x05steps\x18\x02 \x03(\v2\x1c.dev.actplane.engine.v1.StepR\x05steps\x12\x1e\n" +
 	"\n" +
 	"unrecorded\x18\x03 \x01(\bR\n" +
 	"unrecorded\x12\x12\n" +
-	"\x04left\x18\x04 \x01(\rR\x04left\"\xb2\x02\n" +
+	"\x04left\x18\x04 \x01(\rR\x04left\x12\x12\n" +
+	"\x04gate\x18\x05 \x01(\tR\x04gate\"\xf2\x02\n" +
 	"\x04Step\x12\x10\n" +
 	"\x03way\x18\x01 \x01(\tR\x03way\x12 \n" +
 	"\ftime_unix_ms\x18\x02 \x01(\x03R\n" +
@@ -3489,7 +3516,10 @@ const file_engine_proto_rawDesc = "" +
 	"\x04self\x18\n" +
 	" \x01(\bR\x04self\x12\x18\n" +
 	"\aearlier\x18\v \x01(\bR\aearlier\x12\x14\n" +
-	"\x05thing\x18\f \x01(\tR\x05thing\"E\n" +
+	"\x05thing\x18\f \x01(\tR\x05thing\x12\x1b\n" +
+	"\x06status\x18\r \x01(\x05H\x00R\x06status\x88\x01\x01\x12\x16\n" +
+	"\x06signal\x18\x0e \x01(\x05R\x06signalB\t\n" +
+	"\a_status\"E\n" +
 	"\x11ProvenanceRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\"\xb1\x01\n" +
@@ -3736,6 +3766,7 @@ func file_engine_proto_init() {
 	if File_engine_proto != nil {
 		return
 	}
+	file_engine_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

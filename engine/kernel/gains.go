@@ -35,7 +35,19 @@ const (
 	BySharedMemoryToo // between parent and child until an exec
 )
 
-// Gain is one record of how labels came to where they are. Process is the one that acts.
+// GateMove is what became of gates (enum gate_move, plus one).
+type GateMove uint8
+
+// What can become of gates.
+const (
+	GateOpened GateMove = iota + 1 // by a program's run or end, or by something done to a file
+	GateStaled
+	GateLate   // the program ended as it should, and what the gates depend on had changed
+	GateMissed // the program ended otherwise than it should
+	GateClosed // what had opened them is not the program any more that it was
+)
+
+// Gain is one record of how labels came to where they are, or gates to what they are. Process is the one that acts.
 // Unless Gives is set it has gained Labels, from Other, or from one of Objects. With it,
 // it gave them to Other, or to Objects[0]; or that has them by its name (BySourceFile).
 type Gain struct {
@@ -43,7 +55,7 @@ type Gain struct {
 	Time    time.Time
 	Way     Way
 	Gives   bool
-	Labels  uint64
+	Labels  uint64  // of a Gate, the gates
 	Process Process // Labels of it are not known
 	Started time.Time
 	PID     int // thread group, as the host numbers it
@@ -56,11 +68,15 @@ type Gain struct {
 	// long path it is the end, and Cut tells that.
 	Object string
 	Cut    bool
+	// Gate is what Process did to gates, with the Status that its program ended with, as
+	// wait(2) has it; or 0: it is about labels.
+	Gate   GateMove `json:",omitempty"`
+	Status uint32   `json:",omitempty"`
 }
 
 // isGain tells a record of a gain from others.
 func isGain(sample []byte) bool {
-	return len(sample) > 0 && (sample[0] == recordGain || sample[0] == recordGive)
+	return len(sample) > 0 && sample[0] >= recordGain && sample[0] <= recordGate
 }
 
 // decodeGain reads one; see decode.
@@ -82,6 +98,10 @@ func decodeGain(sample []byte, boot time.Time) (Gain, error) {
 			ID: ProcessID(raw.Process), Slot: slot, Setup: raw.Flags&processSetup != 0, Deep: raw.Flags&processDeep != 0,
 			Ancestors: ancestors(raw.Ancestors[:]),
 		},
+	}
+	if raw.Kind == recordGate {
+		g.Gate, g.Status = GateMove(g.Way)+1, uint32(g.Other)
+		g.Way, g.Other = 0, 0
 	}
 	for i, id := range raw.Objects {
 		g.Objects[i] = fileOf(id)

@@ -28,6 +28,7 @@ const (
 	recordProbe   = 2
 	recordGain    = 3
 	recordGive    = 4
+	recordGate    = 5
 	objectPath    = 1
 	objectAddress = 2
 	objectUnix    = 3
