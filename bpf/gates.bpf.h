@@ -34,27 +34,34 @@ static __always_inline void raise_to(u64 *epoch, u64 value)
 	}
 }
 
-/* arm_gate tells whether that opens the gate. */
-static __always_inline bool arm_gate(struct scope *scope, u64 gate, u64 epoch)
+/* above is 1 if an epoch is later than another, and else 0, without a branch: the verifier
+ * would follow each of them wherever gates are moved. */
+static __always_inline u64 above(u64 epoch, u64 other)
 {
-	bool opens;
-
-	BOUND(gate, MAX_GATES - 1);
-	opens = scope->armed[gate] <= scope->stale[gate] && epoch > scope->stale[gate] &&
-		!scope->held[gate];
-	raise_to(&scope->armed[gate], epoch);
-	return opens;
+	return (other - epoch) >> 63;
 }
 
-/* spoil_gate tells whether the gate was open. */
-static __always_inline bool spoil_gate(struct scope *scope, u64 gate)
+/* arm_gate returns the gate's bit if that opens the gate, and else 0. */
+static __always_inline u64 arm_gate(struct scope *scope, u64 gate, u64 epoch)
 {
-	bool closes;
+	u64 opens;
 
 	BOUND(gate, MAX_GATES - 1);
-	closes = scope->armed[gate] > scope->stale[gate];
+	opens = above(epoch, scope->stale[gate]) & ~above(scope->armed[gate], scope->stale[gate]) &
+		above(1, scope->held[gate]);
+	raise_to(&scope->armed[gate], epoch);
+	return opens << gate;
+}
+
+/* spoil_gate returns the gate's bit if the gate was open, and else 0. */
+static __always_inline u64 spoil_gate(struct scope *scope, u64 gate)
+{
+	u64 closes;
+
+	BOUND(gate, MAX_GATES - 1);
+	closes = above(scope->armed[gate], scope->stale[gate]);
 	raise_to(&scope->stale[gate], tick(scope));
-	return closes;
+	return closes << gate;
 }
 
 static __always_inline u64 gate_bit(u64 gate)
@@ -110,11 +117,13 @@ static __always_inline bool note_armed(u32 gate, u64 epoch)
 	return true;
 }
 
-static __always_inline bool arm_now(struct scope *scope, u32 gate, u32 exec)
+static __always_inline u64 arm_now(struct scope *scope, u32 gate, u32 exec)
 {
 	u64 epoch = tick(scope);
 
-	return (!exec || note_armed(gate, epoch)) && arm_gate(scope, gate, epoch);
+	if (exec && !note_armed(gate, epoch))
+		return 0;
+	return arm_gate(scope, gate, epoch);
 }
 
 struct gate_walk {
@@ -147,14 +156,12 @@ static long gate_step(u64 step, struct gate_walk *walk)
 				return 0;
 		}
 	}
-	if (!ref->arm) {
-		if (spoil_gate(scope, ref->gate))
-			walk->staled |= gate_bit(ref->gate);
-	} else if (walk->trusted && ref->exit >= 0) {
+	if (!ref->arm)
+		walk->staled |= spoil_gate(scope, ref->gate);
+	else if (walk->trusted && ref->exit >= 0)
 		wait_for_exit(scope, ref);
-	} else if (walk->trusted && arm_now(scope, ref->gate, walk->exec)) {
-		walk->opened |= gate_bit(ref->gate);
-	}
+	else if (walk->trusted)
+		walk->opened |= arm_now(scope, ref->gate, walk->exec);
 	return 0;
 }
 
@@ -185,10 +192,13 @@ __noinline u64 move_gates(struct act *act, u32 numbers, u32 op, u32 trusted)
 		return 0;
 	walk.slot = act->slot;
 	walk.image = act->image;
+	/* Not known to the verifier, so that a step changes nothing of what it knows. */
+	walk.opened = act->targets;
+	walk.staled = act->zero;
 	bpf_loop(count, gate_step, &walk, 0);
 	walk.arming = 1;
 	bpf_loop(count, gate_step, &walk, 0);
-	act->targets |= walk.opened;
+	act->targets = walk.opened;
 	return walk.staled;
 }
 

@@ -137,11 +137,12 @@ int BPF_PROG(tp_sched_process_exit, struct task_struct *task)
 
 		if (i >= process->pending_count)
 			break;
-		if (code & 0x7f || (code >> 8 & 0xff) != pending->exit)
+		if (code & 0x7f || (code >> 8 & 0xff) != pending->exit) {
 			missed |= gate_bit(pending->gate);
-		else if (arm_gate(scope, pending->gate, pending->epoch))
-			opened |= gate_bit(pending->gate);
-		else if (!gate_fresh(scope, pending->gate))
+			continue;
+		}
+		opened |= arm_gate(scope, pending->gate, pending->epoch);
+		if (!gate_fresh(scope, pending->gate))
 			late |= gate_bit(pending->gate);
 	}
 	process->pending_count = 0;

@@ -85,8 +85,8 @@ static long tree_step(u64 step, struct tree_walk *walk)
 		return 0;
 	}
 	scope = scope_at(act->slot);
-	if (scope && spoil_gate(scope, move->index))
-		walk->staled |= gate_bit(move->index);
+	if (scope)
+		walk->staled |= spoil_gate(scope, move->index);
 	return 0;
 }
 
@@ -135,6 +135,7 @@ __noinline int walk_tree(struct act *act, u64 mount, u64 from, u64 to, u32 spoil
 	if (thread)
 		thread->ask.matches = 0;
 	walk.d = about(act, ARGS_NONE);
+	walk.staled = act->zero;
 	walk.words = head->move_words;
 	at = render(act->scratch, mount, to);
 	walk.to = path_directory(act->image, act->scratch, at);
