@@ -94,6 +94,15 @@ check "the host's word is enough" 1 "$(grep -cxF "$push" "$work/err")"
 sed -i 's/^feedback: .*/feedback: socket/' "$config"
 act "$wanted" -- 'git push'
 check "and holds against the policy's" 0 "$(lines ActPlane "$work/err")"
+sed -i 's/^feedback: .*/feedback: none/' "$config"
+docker rm -f stderr > /dev/null
+protected -d --name stderr --label "dev.actplane.policy=$wanted" --label dev.actplane.agents=claude agent sleep 1000 > /dev/null
+check_match "without feedback it is enforced" "not permitted" "$(docker exec stderr bash -c 'git push' 2>&1)"
+check "with nothing of ours in it" "" "$(docker exec stderr sh -c 'ls /run/actplane /etc/claude-code 2> /dev/null')"
+check_match "which ps tells" "stderr .* none " "$(actplane ps --wide)"
+check_match "as events tell what happened" 'blocked exec /usr/bin/git' "$(actplane events stderr)"
+kill -9 "$(pgrep -x actplaned)"
+check_match "the next daemon knows" "stderr .*enforcing.* none " "$(actplane ps --wide)"
 restore
 
 (cd "$work" && echo "$wanted" > actplane.yaml && actplane run -- bash -c 'git push; sleep 2' > "$work/out" 2> "$work/err" < /dev/null)
