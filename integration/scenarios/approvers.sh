@@ -11,10 +11,6 @@
 work=$(mktemp -d)
 config=/etc/actplane/config.yaml
 receiver=
-stop_engine() {
-  local pid
-  pid=$(pgrep -x actplaned) && kill "$pid" && eventually 10 test ! -e "/proc/$pid"
-}
 finish() {
   docker rm -f approvers > /dev/null 2>&1
   [ -z "$receiver" ] || kill "$receiver"

@@ -163,7 +163,7 @@ late_pid() { actplane requests --format json | python3 -c 'import json, sys
 print(*(r["pid"] for r in map(json.loads, sys.stdin) if r["object"] == "/share/late"))'; }
 late_asks() { late=$(late_pid) && [ -n "$late" ]; }
 check_that "another asks" eventually 240 late_asks
-kill -9 "$(pgrep -x actplaned)"
+kill_engine
 sleep 21
 check "without the daemon they stay stopped" "T T" "$(state "$pid") $(state "$late")"
 docker exec ask cat /share/ask/meanwhile > "$work/denied" 2>&1 &

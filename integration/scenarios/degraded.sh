@@ -12,10 +12,6 @@ restore() {
   [ ! -e "$work/config" ] || mv "$work/config" "$config"
   stop_engine
 }
-stop_engine() {
-  local pid
-  pid=$(pgrep -x actplaned) && kill "$pid" && eventually 10 test ! -e "/proc/$pid"
-}
 trap 'restore; docker rm -f degraded > /dev/null 2>&1; rm -rf "$work"' EXIT
 policy='policy: |
   rule r: block exec "wget"'

@@ -75,11 +75,7 @@ check "a program that is not there" 127 "$?"
 check_nothing_left "nothing is left of it" "$work/before"
 
 # An engine that cannot be started, and one that dies in mid-create.
-stop_engine() {
-  local pid
-  pid=$(pgrep -x actplaned) && kill -9 "$pid" && eventually 10 test ! -e "/proc/$pid"
-}
-stop_engine
+kill_engine
 mv "$bin/actplaned" "$work/"
 refused "no engine binary" 'actplane (engine|install|doctor)' --label "dev.actplane.policy=$good" bb true
 printf '#!/bin/sh\necho "FATAL: it is broken" >&2\nexit 1\n' > "$bin/actplaned"

@@ -65,7 +65,7 @@ grep -qx 'ok' "$work/said" || fail "MCP" "$(tail -n 5 "$work/said")"
 
 docker exec -d narrow sh -c "$guest narrow --read-only -- sh -c 'while ! [ -e /tmp/go ]; do sleep 0.2; done; echo x > /tmp/late; exec sleep 1000'"
 check_that "another is made read-only" eventually 30 docker exec narrow sh -c 'grep -qa "sleep.0[.]2" /proc/[0-9]*/cmdline'
-kill -9 "$(pgrep -x actplaned)"
+kill_engine
 check "without the daemon they hold" 1 "$(try 'rm /tmp/f')"
 actplane ps > /dev/null
 check "and with the next" 1 "$(try 'rm /tmp/f')"

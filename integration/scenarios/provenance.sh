@@ -39,8 +39,7 @@ check_match "and inside" \
   'Label SECRET: "cat" \(pid [0-9]+\) read "/share/\.env", a source of it, at [0-9:]+Z; .*this process got it through a pipe at [0-9:]+Z\.$' "$(message)"
 check_match "and by actplane events" 'carrying SECRET \(SECRET: "cat" \(pid [0-9]+\) read "/share/\.env", a source of it' "$(actplane events provenance | tail -n 1)"
 
-kill -9 "$(pgrep -x actplaned)"
-eventually 20 eval '! pgrep -x actplaned > /dev/null'
+kill_engine
 try "python3 -c 'open(\"/tmp/copy\").read(); $connect'"
 check "the next engine knows it" "SECRET read wrote read" "$(ways)"
 

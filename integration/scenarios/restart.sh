@@ -38,7 +38,6 @@ protected -d --name restart-old "${under[@]}" -v "$work/share:/share" -v "$LIB:/
 # A process that has read a secret, long before it tries to leak it.
 docker exec -d restart-old sh -c 'read -r _ < /etc/passwd; echo > /share/ready; while ! [ -e /share/go ]; do sleep 0.2; done; echo > /share/out; echo $? > /share/leaked'
 try() { docker exec restart-old "$@" 2>&1; }
-kill_engine() { kill -9 "$(pgrep -x actplaned)"; }
 
 # relentless: forbidden operations without end, in the background.
 relentless() {

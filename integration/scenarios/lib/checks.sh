@@ -75,3 +75,18 @@ scope_count() { actplane ps --json | grep -c '"id":'; }
 
 # denials SCOPE: how many denials the engine counts.
 denials() { actplane ps --json | python3 "$LIB/field.py" "$1" denied; }
+
+# stop_engine [SIGNAL]: ends the daemon, if it runs, which stays down until a command starts
+# it: systemd, where it is its service, brings it back otherwise.
+stop_engine() {
+  local pid service=/run/systemd/system/actplaned.service.d
+  pid=$(pgrep -x actplaned) || return
+  if [ -d /run/systemd/system ] && [ ! -e "$service/scenario.conf" ]; then
+    mkdir -p "$service"
+    printf '[Service]\nRestart=no\n' > "$service/scenario.conf"
+    systemctl daemon-reload
+  fi
+  kill "-${1:-TERM}" "$pid"
+  eventually 20 test ! -e "/proc/$pid"
+}
+kill_engine() { stop_engine KILL; }
