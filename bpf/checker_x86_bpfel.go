@@ -370,9 +370,17 @@ type CheckerThread struct {
 	_    structs.HostLayout
 	Key  [320]int8
 	Exec struct {
-		_        structs.HostLayout
-		Image    uint32
-		Levels   uint32
+		_      structs.HostLayout
+		Image  uint32
+		Levels uint32
+		Elf    uint32
+		ByLink uint32
+		Loader struct {
+			_       structs.HostLayout
+			Labels  uint64
+			Row     uint32
+			Foreign uint32
+		}
 		ArgsRead uint32
 		ArgsSize uint32
 		ArgsCut  uint32
@@ -510,6 +518,7 @@ type CheckerThread struct {
 	Copied  CheckerFileId
 	Links   uint64
 	Looking uint64
+	Making  uint64
 	Args    [2304]int8
 }
 

@@ -15,6 +15,7 @@ enum args_mode {
 	ARGS_UNKNOWN, /* without those that look at argv */
 	ARGS_ONLY,    /* only those */
 	ARGS_MAPPED,  /* no exec, but a program's code: what refuses a named program does */
+	ARGS_LOADER,  /* the same of a program's loader; and what refuses modified programs does */
 	ARGS_TO_COME, /* an allow counts until they are known */
 };
 
@@ -82,6 +83,8 @@ static __always_inline bool args_match(struct clause *clause, u32 mode)
 
 	if (mode == ARGS_MAPPED)
 		return !clause->any && clause->effect >= EFFECT_ASK;
+	if (mode == ARGS_LOADER)
+		return (!clause->any || clause->unless_modified) && clause->effect >= EFFECT_ASK;
 	if (mode == ARGS_TO_COME)
 		return true;
 	if (clause->arg < 0)
@@ -371,8 +374,8 @@ __noinline int decide_row(struct act *act, u32 numbers, u32 op, u32 mode)
 	second = bpf_map_lookup_elem(table, &both[1]);
 	if (!row || !second)
 		return 0;
-	defaults = row->default_ops >> op & (mode != ARGS_MAPPED) & !(mode & BY_NAME) &
-		   !act->device;
+	defaults = row->default_ops >> op & (mode != ARGS_MAPPED) & (mode != ARGS_LOADER) &
+		   !(mode & BY_NAME) & !act->device;
 	count = row->clauses[op].count + second->clauses[op].count;
 	if (!(count | defaults))
 		return 0;

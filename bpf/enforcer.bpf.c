@@ -27,6 +27,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #include "exec.bpf.c"
+#include "loader.bpf.c"
 #include "socket.bpf.c"
 #include "channel.bpf.c"
 #include "file.bpf.c"

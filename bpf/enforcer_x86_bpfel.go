@@ -506,9 +506,17 @@ type EnforcerThread struct {
 	_    structs.HostLayout
 	Key  [320]int8
 	Exec struct {
-		_        structs.HostLayout
-		Image    uint32
-		Levels   uint32
+		_      structs.HostLayout
+		Image  uint32
+		Levels uint32
+		Elf    uint32
+		ByLink uint32
+		Loader struct {
+			_       structs.HostLayout
+			Labels  uint64
+			Row     uint32
+			Foreign uint32
+		}
 		ArgsRead uint32
 		ArgsSize uint32
 		ArgsCut  uint32
@@ -643,6 +651,7 @@ type EnforcerThread struct {
 	Copied  EnforcerFileId
 	Links   uint64
 	Looking uint64
+	Making  uint64
 	Args    [2304]int8
 }
 
@@ -713,6 +722,7 @@ const (
 	EnforcerProgLsmFilePermission     = "lsm_file_permission"
 	EnforcerProgLsmFileTruncate       = "lsm_file_truncate"
 	EnforcerProgLsmInodeCopyUp        = "lsm_inode_copy_up"
+	EnforcerProgLsmInodeFollowLink    = "lsm_inode_follow_link"
 	EnforcerProgLsmInodeFreeSecurity  = "lsm_inode_free_security"
 	EnforcerProgLsmInodeGetAcl        = "lsm_inode_get_acl"
 	EnforcerProgLsmInodeGetxattr      = "lsm_inode_getxattr"
@@ -766,6 +776,7 @@ const (
 	EnforcerProgModFilePermission     = "mod_file_permission"
 	EnforcerProgModFileTruncate       = "mod_file_truncate"
 	EnforcerProgModInodeCopyUp        = "mod_inode_copy_up"
+	EnforcerProgModInodeFollowLink    = "mod_inode_follow_link"
 	EnforcerProgModInodeFreeSecurity  = "mod_inode_free_security"
 	EnforcerProgModInodeGetAcl        = "mod_inode_get_acl"
 	EnforcerProgModInodeGetxattr      = "mod_inode_getxattr"
@@ -900,6 +911,7 @@ type EnforcerProgramSpecs struct {
 	LsmFilePermission     *ebpf.ProgramSpec `ebpf:"lsm_file_permission"`
 	LsmFileTruncate       *ebpf.ProgramSpec `ebpf:"lsm_file_truncate"`
 	LsmInodeCopyUp        *ebpf.ProgramSpec `ebpf:"lsm_inode_copy_up"`
+	LsmInodeFollowLink    *ebpf.ProgramSpec `ebpf:"lsm_inode_follow_link"`
 	LsmInodeFreeSecurity  *ebpf.ProgramSpec `ebpf:"lsm_inode_free_security"`
 	LsmInodeGetAcl        *ebpf.ProgramSpec `ebpf:"lsm_inode_get_acl"`
 	LsmInodeGetxattr      *ebpf.ProgramSpec `ebpf:"lsm_inode_getxattr"`
@@ -953,6 +965,7 @@ type EnforcerProgramSpecs struct {
 	ModFilePermission     *ebpf.ProgramSpec `ebpf:"mod_file_permission"`
 	ModFileTruncate       *ebpf.ProgramSpec `ebpf:"mod_file_truncate"`
 	ModInodeCopyUp        *ebpf.ProgramSpec `ebpf:"mod_inode_copy_up"`
+	ModInodeFollowLink    *ebpf.ProgramSpec `ebpf:"mod_inode_follow_link"`
 	ModInodeFreeSecurity  *ebpf.ProgramSpec `ebpf:"mod_inode_free_security"`
 	ModInodeGetAcl        *ebpf.ProgramSpec `ebpf:"mod_inode_get_acl"`
 	ModInodeGetxattr      *ebpf.ProgramSpec `ebpf:"mod_inode_getxattr"`
@@ -1212,6 +1225,7 @@ type EnforcerPrograms struct {
 	LsmFilePermission     *ebpf.Program `ebpf:"lsm_file_permission"`
 	LsmFileTruncate       *ebpf.Program `ebpf:"lsm_file_truncate"`
 	LsmInodeCopyUp        *ebpf.Program `ebpf:"lsm_inode_copy_up"`
+	LsmInodeFollowLink    *ebpf.Program `ebpf:"lsm_inode_follow_link"`
 	LsmInodeFreeSecurity  *ebpf.Program `ebpf:"lsm_inode_free_security"`
 	LsmInodeGetAcl        *ebpf.Program `ebpf:"lsm_inode_get_acl"`
 	LsmInodeGetxattr      *ebpf.Program `ebpf:"lsm_inode_getxattr"`
@@ -1265,6 +1279,7 @@ type EnforcerPrograms struct {
 	ModFilePermission     *ebpf.Program `ebpf:"mod_file_permission"`
 	ModFileTruncate       *ebpf.Program `ebpf:"mod_file_truncate"`
 	ModInodeCopyUp        *ebpf.Program `ebpf:"mod_inode_copy_up"`
+	ModInodeFollowLink    *ebpf.Program `ebpf:"mod_inode_follow_link"`
 	ModInodeFreeSecurity  *ebpf.Program `ebpf:"mod_inode_free_security"`
 	ModInodeGetAcl        *ebpf.Program `ebpf:"mod_inode_get_acl"`
 	ModInodeGetxattr      *ebpf.Program `ebpf:"mod_inode_getxattr"`
@@ -1343,6 +1358,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.LsmFilePermission,
 		p.LsmFileTruncate,
 		p.LsmInodeCopyUp,
+		p.LsmInodeFollowLink,
 		p.LsmInodeFreeSecurity,
 		p.LsmInodeGetAcl,
 		p.LsmInodeGetxattr,
@@ -1396,6 +1412,7 @@ func (p *EnforcerPrograms) Close() error {
 		p.ModFilePermission,
 		p.ModFileTruncate,
 		p.ModInodeCopyUp,
+		p.ModInodeFollowLink,
 		p.ModInodeFreeSecurity,
 		p.ModInodeGetAcl,
 		p.ModInodeGetxattr,

@@ -165,6 +165,27 @@ static __always_inline void match_level(struct act *act, struct linux_binprm *bp
 	level->foreign = foreign_file(act, file);
 }
 
+#define ELF_MAGIC 0x464c457f
+
+/* begin_level notes what the kernel can open for a program of an exec. */
+__noinline int begin_level(u64 program, u32 first)
+{
+	struct linux_binprm *bprm = (void *)program;
+	struct thread *thread = thread_state();
+	u32 magic = 0;
+
+	if (!thread)
+		return 0;
+	bpf_core_read(&magic, sizeof(magic), &bprm->buf);
+	thread->exec.elf = magic == ELF_MAGIC;
+	if (first)
+		thread->exec.by_link = 0;
+	thread->exec.loader.labels = 0;
+	thread->exec.loader.row = ROW_NONE;
+	thread->exec.loader.foreign = 0;
+	return 0;
+}
+
 /* judge_level decides on one program of an exec. */
 static __always_inline void judge_level(struct act *act, struct thread *thread,
 					struct linux_binprm *bprm, u64 number)
@@ -249,6 +270,7 @@ static __always_inline bool on_bprm_check_security(struct linux_binprm *bprm)
 	level = thread->exec.levels;
 	thread->exec.levels = level + 1;
 	thread->exec.image = act.image;
+	begin_level(number_of(bprm), !level);
 	if (!level)
 		begin_exec(&act, thread);
 	judge_level(&act, thread, bprm, level);
@@ -311,12 +333,14 @@ __noinline int second_look(struct act *act, u64 from, u32 argc, u64 number)
 	return 0;
 }
 
-/* foreign_from tells why a program of the exec opens nothing: what interprets it must be
- * what it was as well. */
+/* foreign_from tells why a program of the exec opens nothing: what interprets and loads it
+ * must be what it was as well. */
 static __always_inline u32 foreign_from(struct thread *thread, u64 number)
 {
-	u32 foreign = 0;
+	u32 foreign = thread->exec.loader.foreign;
 
+	if (thread->exec.by_link)
+		foreign = REASON_FOREIGN_FILE;
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++)
 		if (i >= number && i < thread->exec.levels && thread->exec.level[i].foreign)
 			foreign = thread->exec.level[i].foreign;
@@ -447,6 +471,7 @@ static __always_inline void commit_labels(struct act *act, struct thread *thread
 	for (u32 i = 0; i < MAX_EXEC_LEVELS; i++)
 		if (i < thread->exec.levels)
 			gained |= gain(act, thread->exec.level[i].labels);
+	gained |= gain(act, thread->exec.loader.labels);
 	if (gained)
 		note_exec(act, gained, (u64)BPF_CORE_READ(file, f_path.mnt),
 			  (u64)BPF_CORE_READ(file, f_path.dentry),
@@ -569,6 +594,8 @@ static __always_inline void complete(struct act *act, struct thread *thread,
 		if (!denied(act))
 			foreign = commit_level(act, i, env) ?: foreign;
 	}
+	if (!denied(act))
+		move_gates(act, thread->exec.loader.row, OP_EXEC, 0);
 	thread->exec.levels = 0;
 	act->object_kind = OBJECT_PATH;
 	act->object = render(act->scratch, (u64)BPF_CORE_READ(file, f_path.mnt),

@@ -299,8 +299,10 @@ static __always_inline bool on_file_open(struct file *file)
 	u32 mode = file->f_mode;
 	bool queue;
 
-	if (membership != INSIDE || mode & FMODE_NOACCOUNT || file->f_flags & OPEN_FOR_EXEC)
+	if (membership != INSIDE || mode & FMODE_NOACCOUNT)
 		return membership == REFUSED;
+	if (file->f_flags & OPEN_FOR_EXEC)
+		return open_for_exec(&act, number_of(file));
 	if (probe(&act, file))
 		return true;
 	queue = is_queue(file);

@@ -110,11 +110,23 @@ static __always_inline void link_comes(struct inode *inode)
 		give_stored(&act, number_of(inode), carried(&act));
 }
 
-/* inode_comes: a name gets its inode. */
-static __always_inline void inode_comes(struct inode *inode)
+/* copied_up: the file above has an inode now. */
+static __always_inline void copied_up(struct thread *thread, struct inode *inode)
 {
+	struct file_id id = thread->copied;
+
+	if (BPF_CORE_READ(inode, i_sb, s_dev) == id.dev)
+		return;
+	id.ino = BPF_CORE_READ(inode, i_ino);
+	carry_id(&thread->copied, &id);
+	thread->copied.ino = 0;
+}
+
+/* inode_comes: a name gets its inode. */
+static __always_inline void inode_comes(struct dentry *dentry, struct inode *inode)
+{
+	struct act act = {};
 	struct thread *thread;
-	struct file_id id;
 
 	if (!inode || (!marked() && !strays()))
 		return;
@@ -124,26 +136,25 @@ static __always_inline void inode_comes(struct inode *inode)
 	if (thread->links && thread->links == (u64)BPF_CORE_READ(inode, i_sb) &&
 	    inode_type(inode) == S_IFLNK)
 		link_comes(inode);
-	if (!thread->copied.ino)
+	if (thread->copied.ino)
+		copied_up(thread, inode);
+	if (thread->making != number_of(dentry))
 		return;
-	id = thread->copied;
-	if (BPF_CORE_READ(inode, i_sb, s_dev) == id.dev)
-		return;
-	id.ino = BPF_CORE_READ(inode, i_ino);
-	carry_id(&thread->copied, &id);
-	thread->copied.ino = 0;
+	thread->making = 0;
+	if (enter(&act) == INSIDE)
+		add_to_file(&act, number_of(inode), 0, FILE_NAMED);
 }
 
 SEC("lsm/d_instantiate")
 int BPF_PROG(lsm_d_instantiate, struct dentry *dentry, struct inode *inode)
 {
-	inode_comes(inode);
+	inode_comes(dentry, inode);
 	return 0;
 }
 
 SEC("fentry/security_d_instantiate")
 int BPF_PROG(mod_d_instantiate, struct dentry *dentry, struct inode *inode)
 {
-	inode_comes(inode);
+	inode_comes(dentry, inode);
 	return 0;
 }

@@ -52,16 +52,36 @@ __noinline u32 judge_name(struct act *act, u64 mount, u64 dentry, u32 ops)
 	return row;
 }
 
+/* expect_inode notes that a name is given to what is not there yet, and gets FILE_NAMED
+ * when it is; see inode_comes. */
+static __always_inline void expect_inode(struct act *act, u64 dentry)
+{
+	struct image *head = image_at(act->image);
+	struct thread *thread;
+
+	if (head && !head->marks)
+		return;
+	thread = new_thread_state();
+	if (thread)
+		thread->making = dentry;
+	else
+		saturate_scope(act);
+}
+
 /* commit_name is what it does when it is allowed. The sources of the name stick to
  * the file under every other name, and so do MARKS; what changes contents, as truncating
  * does, leaves the process's labels there. */
 __noinline int commit_name(struct act *act, u64 dentry, u32 row, u32 ops, u32 marks)
 {
 	struct dentry *name = (void *)dentry;
+	u64 inode;
 
 	if (!act)
 		return 0;
-	mark_file(act, (u64)BPF_CORE_READ(name, d_inode),
+	inode = (u64)BPF_CORE_READ(name, d_inode);
+	if (!inode && marks)
+		expect_inode(act, dentry);
+	mark_file(act, inode,
 		  row_sources(act->image, row) | (marks & FILE_MODIFIED ? act->labels : 0),
 		  marks | row_marks(act->image, row));
 	move_all_gates(act, row, ops, 0, 0); /* it has been named */
@@ -145,9 +165,12 @@ static __always_inline bool leave_link(const struct path *dir)
 	return knows && !thread;
 }
 
+/* A link that leads to a program is looked at when that runs; see follow_link. */
 static __always_inline bool on_path_symlink(const struct path *dir, struct dentry *dentry)
 {
-	return change_entry(dir, dentry, BIT(OP_WRITE)) || leave_link(dir);
+	return change_name((u64)BPF_CORE_READ(dir, mnt), number_of(dentry), BIT(OP_WRITE),
+			   FILE_NAMED) ||
+	       leave_link(dir);
 }
 TWIN(path_symlink, (const struct path *dir, struct dentry *dentry, const char *old_name),
      (dir, dentry))

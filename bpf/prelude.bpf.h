@@ -43,9 +43,19 @@ struct exec_level {
 	u64 object[2]; /* sum of the path, if the image asks */
 };
 
+/* What the kernel maps with a program, to load the rest of it (PT_INTERP). */
+struct exec_loader {
+	u64 labels; /* as of a level */
+	u32 row;
+	u32 foreign;
+};
+
 struct exec_state {
 	u32 image; /* that the rows below are of */
 	u32 levels;
+	u32 elf;     /* the last program may have a loader */
+	u32 by_link; /* a link that was made inside led to what interprets or loads them */
+	struct exec_loader loader;
 	u32 args_read; /* all of argv has been seen */
 	u32 args_size;
 	u32 args_cut;
@@ -178,6 +188,7 @@ struct thread {
 	struct file_id copied; /* the hard link that an overlay copies up, or ino 0 */
 	u64 links;	       /* file system in which it makes a link whose target has labels */
 	u64 looking;	       /* inode of another process's memory in /proc, which it opens */
+	u64 making;	       /* the dentry of a symbolic link that is made */
 	char args[ARGS_SIZE + ARG_PIECE];
 };
 

@@ -258,17 +258,23 @@ __noinline int use_grants(struct act *act)
 	return 0;
 }
 
-/* settle ends an operation, and returns whether it is refused. */
-static __always_inline bool settle(struct act *act)
+/* announce tells what was decided, opens a request for what asks, and kills. */
+static __always_inline void announce(struct act *act)
 {
-	bool refused = denied(act);
-
 	if (act->effect == EFFECT_ASK && act->asked == ASKED_OPENED)
 		act->asked = open_request(act);
 	if (act->effect >= EFFECT_NOTIFY)
 		report(act);
 	if (act->effect == EFFECT_KILL)
 		bpf_send_signal(SIGKILL);
+}
+
+/* settle ends an operation, and returns whether it is refused. */
+static __always_inline bool settle(struct act *act)
+{
+	bool refused = denied(act);
+
+	announce(act);
 	if (!act->lifted)
 		return refused;
 	if (refused)

@@ -66,14 +66,20 @@ __noinline int named_below(struct act *act, u64 mount, u64 dentry)
 	return climb.named;
 }
 
+/* is_foreign tells whether a file was written or got its name inside. */
+static __always_inline bool is_foreign(struct act *act, struct file *file)
+{
+	return file_touched(act, BPF_CORE_READ(file, f_inode)) ||
+	       named_below(act, (u64)BPF_CORE_READ(file, f_path.mnt),
+			   (u64)BPF_CORE_READ(file, f_path.dentry));
+}
+
 /* foreign_file tells why a program opens nothing; 0: nothing is against it. */
 static __always_inline u32 foreign_file(struct act *act, struct file *file)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (file_touched(act, BPF_CORE_READ(file, f_inode)) ||
-	    named_below(act, (u64)BPF_CORE_READ(file, f_path.mnt),
-			(u64)BPF_CORE_READ(file, f_path.dentry)))
+	if (is_foreign(act, file))
 		return REASON_FOREIGN_FILE;
 	return BPF_CORE_READ(task, ptrace) ? REASON_FOREIGN_TRACED : 0;
 }

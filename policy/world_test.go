@@ -23,6 +23,7 @@ type world struct {
 	labels    uint64 // all that are declared
 	processes map[string]*process
 	root      *dentry
+	linked    bool // a symbolic link led to what was walked to last
 	ports     map[string]*port
 	pipes     map[string]*inode
 	memory    map[string]*inode

@@ -114,7 +114,7 @@ func (w *world) exec(p *process, op string, args []string) *act {
 	for _, argv := range programs {
 		e, d := w.program(argv)
 		if last != nil {
-			last.by = e
+			last.by, e.forged = e, w.linked
 		}
 		last = e
 		files = append(files, d)

@@ -114,6 +114,12 @@ func (d *dentry) moved() {
 
 // walk resolves a path. known is false when that cannot be done.
 func (w *world) walk(name string, follow bool) (d *dentry, path string, known bool) {
+	d, path, known, w.linked = w.follow(name, follow)
+	return d, path, known
+}
+
+// follow is walk, and tells whether a link led there.
+func (w *world) follow(name string, follow bool) (d *dentry, path string, known, linked bool) {
 	rest := strings.Split(name, "/")
 	for links := 0; len(rest) > 0; rest = rest[1:] {
 		switch rest[0] {
@@ -133,8 +139,9 @@ func (w *world) walk(name string, follow bool) (d *dentry, path string, known bo
 			d = next
 			continue
 		}
+		linked = true
 		if links++; links > 40 {
-			return &dentry{inode: &inode{}}, name, false
+			return &dentry{inode: &inode{}}, name, false, true
 		}
 		if next.target[0] == '/' {
 			d = w.root
@@ -144,7 +151,7 @@ func (w *world) walk(name string, follow bool) (d *dentry, path string, known bo
 	if d == nil {
 		d = w.root
 	}
-	return d, d.path(), true
+	return d, d.path(), true, linked
 }
 
 func (d *dentry) path() string {

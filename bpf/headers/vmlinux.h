@@ -260,6 +260,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
 	unsigned int ptrace;
+	unsigned int in_execve : 1;
 	int exit_code;
 	int pid, tgid;
 	u64 start_boottime;
@@ -271,6 +272,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct nsproxy *nsproxy;
+	struct nameidata *nameidata;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	char comm[16];
@@ -282,6 +284,17 @@ struct linux_binprm {
 	int argc, envc;
 	const char *filename;
 	const char *interp;
+	char buf[256];
+};
+
+/* A path that is looked up. Private to fs/, but in BTF. */
+struct nameidata {
+	struct filename *name;
+};
+
+/* The newest kernels have no uptr. */
+struct filename {
+	const char *uptr; /* where the program has it */
 };
 
 /* x86-64; argv of execve and execveat is read through it. */

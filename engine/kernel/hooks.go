@@ -30,6 +30,7 @@ const (
 	needChannels                  // labels flow between processes
 	needReceives                  // data that arrives is decided on
 	needFiles                     // rules or labels about files
+	needMarks                     // what a program was made of matters
 	needLock                      // nothing but a lock refuses it
 
 	needAll = needLock<<1 - 1
@@ -99,6 +100,7 @@ func hooks() []hook {
 		{name: "inode_free_security", need: needAlways},
 		{name: "inode_copy_up", need: needNames | needFlow},
 		{name: "d_instantiate", need: needNames | needFlow},
+		{name: "inode_follow_link", need: needMarks},
 		{name: "file_permission", need: needFlow | needReceives},
 		{name: "task_kill", need: needLock},
 		{name: "file_ioctl", need: needFiles},
@@ -184,6 +186,9 @@ func needs(image *dfa.Image) need {
 	}
 	if mapsCode(image) || slices.ContainsFunc(image.Rows, func(r dfa.Row) bool { return opens(&r) }) {
 		result |= needMaps
+	}
+	if marks(image) {
+		result |= needMarks
 	}
 	if image.Labels != 0 || descriptorOps(image) != 0 {
 		result |= needFlow

@@ -33,6 +33,8 @@ type event struct {
 	mapped bool
 	// interpreter is what runs it, if it is a script.
 	interpreter *event
+	// byLink: an interpreter to which a symbolic link led that was made inside.
+	byLink bool
 	in          uint64 // the labels that it would bring in
 	text        string // what String returned
 }

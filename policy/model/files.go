@@ -318,12 +318,19 @@ func (t *tree) attach(n *node, name string) {
 // only where follow says so. ok is false for "a path that cannot be resolved or
 // is longer than the engine's buffer".
 func (t *tree) resolve(name string, follow bool) (resolved string, ok bool) {
+	resolved, _, ok = t.walk(name, follow)
+	return resolved, ok
+}
+
+// walk is resolve, and tells how many symbolic links it followed. Of those that a case
+// has, each was made inside.
+func (t *tree) walk(name string, follow bool) (resolved string, links int, ok bool) {
 	const maxPath, maxLinks = 4096, 40
 	var done []string
 	at := []*node{t.root} // of the directories above and of done; nil where nothing is known
 	rest := strings.Split(name, "/")
 	slices.Reverse(rest)
-	for followed := 0; len(rest) > 0; {
+	for len(rest) > 0 {
 		part := rest[len(rest)-1]
 		rest = rest[:len(rest)-1]
 		switch part {
@@ -343,8 +350,8 @@ func (t *tree) resolve(name string, follow bool) (resolved string, ok bool) {
 			done, at = append(done, part), append(at, next)
 			continue
 		}
-		if followed++; followed > maxLinks {
-			return path.Clean(name), false
+		if links++; links > maxLinks {
+			return path.Clean(name), links, false
 		}
 		if next.link[0] == '/' {
 			done, at = nil, at[:1]
@@ -354,5 +361,5 @@ func (t *tree) resolve(name string, follow bool) (resolved string, ok bool) {
 		rest = append(rest, target...)
 	}
 	resolved = "/" + strings.Join(done, "/")
-	return resolved, len(resolved) < maxPath
+	return resolved, links, len(resolved) < maxPath
 }

@@ -21,12 +21,12 @@ type image struct {
 // modified inside the scope, … was not started with LD_* or an interpreter's
 // start-up variables, and is not traced from inside". Nor when it got its name
 // inside: a link or a move makes a pytest of any program, as a copy does. What runs a
-// script has to be as trusted.
+// script has to be as trusted, and the way to it.
 func (e *event) trusted(p *Process) bool {
 	if e.interpreter != nil && !e.interpreter.trusted(p) {
 		return false
 	}
-	return !e.file.modified && !e.file.named && !e.unresolved && !p.traced() && !p.loads()
+	return !e.file.modified && !e.file.named && !e.byLink && !e.unresolved && !p.traced() && !p.loads()
 }
 
 func (p *Process) traced() bool { return p.tracer != nil && !p.tracer.ended }

@@ -29,7 +29,7 @@ func (s *Scope) run(p *Process, op string, words []string) (*operation, error) {
 		e.invoked, e.argv = path.Base(argv[0]), argv
 		e.in = e.file.labels | s.sources(e)
 		if script != nil {
-			script.interpreter = e
+			script.interpreter, e.byLink = e, x.links > 0
 		}
 		script = e
 		if !outside(x.name) {

@@ -10,16 +10,17 @@ type place struct {
 	file  *file
 	known bool // else the path cannot be resolved, and the file may be any
 	tree  *tree
+	links int // that led there
 }
 
 // at finds what a path leads to; what a symbolic link in its last component leads
 // to if follow says so.
 func (t *tree) at(path string, follow bool) place {
-	name, ok := t.resolve(path, follow)
+	name, links, ok := t.walk(path, follow)
 	if !ok { // each time another file, for all that is known: no grant holds for it
-		return place{name, t.number(t.fresh()), false, t}
+		return place{name, t.number(t.fresh()), false, t, links}
 	}
-	return place{name, t.find(name), true, t}
+	return place{name, t.find(name), true, t, links}
 }
 
 func (x place) event(op ir.Op) *event {
