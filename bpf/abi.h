@@ -8,7 +8,7 @@
 #ifndef ACTPLANE_ABI_H
 #define ACTPLANE_ABI_H
 
-#define ABI_VERSION 8
+#define ABI_VERSION 9
 
 /* Bounds; those that the compiler checks are in policy/ir too, and a test
  * compares the two. */
@@ -53,6 +53,7 @@
 #define MAX_CONFINED (1 << 14)	     /* processes for which rules were added, of all scopes */
 #define MAX_SCOPE_CONFINED (1 << 10) /* of them, of one scope */
 #define MAX_GRANTED_USES (1 << 14)   /* descriptors and connections */
+#define MAX_VERSIONS (1 << 14)	     /* programs about which people were asked */
 #define MAX_KNOWN_PATHS (1 << 14)    /* whose rows are remembered; a power of two */
 #define KNOWN_NAME 40		     /* bytes of the longest name of these */
 #define MAX_LIFTED 4		     /* asks that one operation can have behind it */
@@ -190,7 +191,7 @@ enum reason {
 	REASON_MOVED_SOURCE,	/* the rename of a directory that a file source names: the clause
 				 * is its label */
 	REASON_TOO_MANY_ASKS,	/* more than MAX_LIFTED */
-	REASON_ARGS_CHANGED,	/* argv or environment are not what was granted */
+	REASON_ARGS_CHANGED,	/* argv, environment or directory are not what was granted */
 	/* A program ran that would open something, and did not, since it */
 	REASON_FOREIGN_FILE,   /* was written or got its name inside the scope */
 	REASON_FOREIGN_TRACED, /* is traced from inside */
@@ -215,6 +216,8 @@ enum asked {
 	ASKED_FULL,	  /* no room for another request */
 	ASKED_UNNAMED,	  /* what it is about cannot be told: no grant could name it */
 	ASKED_NO_HOLD,	  /* who does this cannot be stopped */
+	ASKED_WRITTEN,	  /* a program that somebody has open to write, or mapped */
+	ASKED_SHARED,	  /* other processes can change the directory in which it runs */
 };
 
 enum object_kind {
@@ -585,6 +588,7 @@ struct host {
 	__u64 renames, mounts;
 	__u32 directories; /* freed inodes of directories; see struct path_key */
 	__u32 freed;	   /* freed inodes, whose addresses mean nothing any more */
+	__u64 versions;	   /* that were given to programs */
 };
 
 /*

@@ -226,6 +226,9 @@ static __always_inline u32 answer_ask(struct act *act, struct thread *thread, u3
 	u32 asked;
 
 	begin_lifted(act, thread);
+	asked = unbound(act);
+	if (asked)
+		return asked;
 	if (!the_ask(act, number, op) || !make_sums(act, thread->ask.ask.op, thread->ask.ask.rule))
 		return ASKED_UNNAMED;
 	asked = already(act) ? ASKED_GRANTED : answered(act);

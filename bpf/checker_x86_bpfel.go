@@ -87,6 +87,7 @@ type CheckerHost struct {
 	Mounts      uint64
 	Directories uint32
 	Freed       uint32
+	Versions    uint64
 }
 
 type CheckerImage struct {
@@ -381,6 +382,9 @@ type CheckerThread struct {
 			Row     uint32
 			Foreign uint32
 		}
+		Opened   uint64
+		Unsafe   uint32
+		Pad2     uint32
 		ArgsRead uint32
 		ArgsSize uint32
 		ArgsCut  uint32
@@ -449,14 +453,15 @@ type CheckerThread struct {
 			Done   uint32
 			_      [4]byte
 		}
-		Ended    [2]uint64
-		Object   [2]uint64
-		Sum      [2]uint64
-		Use      [2]uint64
-		Deciding [2]uint64
-		Script   [3]uint64
-		Who      uint64
-		Strings  struct {
+		Ended     [2]uint64
+		Object    [2]uint64
+		Sum       [2]uint64
+		Use       [2]uint64
+		Deciding  [2]uint64
+		Script    [4]uint64
+		Who       uint64
+		Directory CheckerFileId
+		Strings   struct {
 			_     structs.HostLayout
 			First [2]uint64
 			Rest  [2]uint64
@@ -561,6 +566,7 @@ const (
 	CheckerMapStates            = "states"
 	CheckerMapThreads           = "threads"
 	CheckerMapTokens            = "tokens"
+	CheckerMapVersions          = "versions"
 	CheckerProgCheckDecide      = "check_decide"
 	CheckerProgCheckRow         = "check_row"
 	CheckerVarTypeOfCandidates  = "type_of_candidates"
@@ -661,6 +667,7 @@ type CheckerMapSpecs struct {
 	States         *ebpf.MapSpec `ebpf:"states"`
 	Threads        *ebpf.MapSpec `ebpf:"threads"`
 	Tokens         *ebpf.MapSpec `ebpf:"tokens"`
+	Versions       *ebpf.MapSpec `ebpf:"versions"`
 }
 
 // CheckerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -735,6 +742,7 @@ type CheckerMaps struct {
 	States         *ebpf.Map `ebpf:"states"`
 	Threads        *ebpf.Map `ebpf:"threads"`
 	Tokens         *ebpf.Map `ebpf:"tokens"`
+	Versions       *ebpf.Map `ebpf:"versions"`
 }
 
 func (m *CheckerMaps) Close() error {
@@ -774,6 +782,7 @@ func (m *CheckerMaps) Close() error {
 		m.States,
 		m.Threads,
 		m.Tokens,
+		m.Versions,
 	)
 }
 

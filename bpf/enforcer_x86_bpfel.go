@@ -133,6 +133,7 @@ type EnforcerHost struct {
 	Mounts      uint64
 	Directories uint32
 	Freed       uint32
+	Versions    uint64
 }
 
 type EnforcerImage struct {
@@ -187,7 +188,7 @@ type EnforcerKnownPath struct {
 type EnforcerLimits uint32
 
 const (
-	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 8
+	EnforcerLimitsLIMIT_ABI               EnforcerLimits = 9
 	EnforcerLimitsLIMIT_SCOPES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_IMAGES            EnforcerLimits = 1024
 	EnforcerLimitsLIMIT_LABELS            EnforcerLimits = 64
@@ -517,6 +518,9 @@ type EnforcerThread struct {
 			Row     uint32
 			Foreign uint32
 		}
+		Opened   uint64
+		Unsafe   uint32
+		Pad2     uint32
 		ArgsRead uint32
 		ArgsSize uint32
 		ArgsCut  uint32
@@ -582,14 +586,15 @@ type EnforcerThread struct {
 			Done   uint32
 			_      [4]byte
 		}
-		Ended    [2]uint64
-		Object   [2]uint64
-		Sum      [2]uint64
-		Use      [2]uint64
-		Deciding [2]uint64
-		Script   [3]uint64
-		Who      uint64
-		Strings  struct {
+		Ended     [2]uint64
+		Object    [2]uint64
+		Sum       [2]uint64
+		Use       [2]uint64
+		Deciding  [2]uint64
+		Script    [4]uint64
+		Who       uint64
+		Directory EnforcerFileId
+		Strings   struct {
 			_     structs.HostLayout
 			First [2]uint64
 			Rest  [2]uint64
@@ -693,6 +698,7 @@ const (
 	EnforcerMapStates                 = "states"
 	EnforcerMapThreads                = "threads"
 	EnforcerMapTokens                 = "tokens"
+	EnforcerMapVersions               = "versions"
 	EnforcerProgChangeAnswer          = "change_answer"
 	EnforcerProgChangeImage           = "change_image"
 	EnforcerProgCloseRequest          = "close_request"
@@ -1051,6 +1057,7 @@ type EnforcerMapSpecs struct {
 	States         *ebpf.MapSpec `ebpf:"states"`
 	Threads        *ebpf.MapSpec `ebpf:"threads"`
 	Tokens         *ebpf.MapSpec `ebpf:"tokens"`
+	Versions       *ebpf.MapSpec `ebpf:"versions"`
 }
 
 // EnforcerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -1129,6 +1136,7 @@ type EnforcerMaps struct {
 	States         *ebpf.Map `ebpf:"states"`
 	Threads        *ebpf.Map `ebpf:"threads"`
 	Tokens         *ebpf.Map `ebpf:"tokens"`
+	Versions       *ebpf.Map `ebpf:"versions"`
 }
 
 func (m *EnforcerMaps) Close() error {
@@ -1167,6 +1175,7 @@ func (m *EnforcerMaps) Close() error {
 		m.States,
 		m.Threads,
 		m.Tokens,
+		m.Versions,
 	)
 }
 

@@ -176,6 +176,7 @@ __noinline int begin_level(u64 program, u32 first)
 
 	if (!thread)
 		return 0;
+	thread->exec.unsafe = BPF_CORE_READ(bprm, unsafe);
 	bpf_core_read(&magic, sizeof(magic), &bprm->buf);
 	thread->exec.elf = magic == ELF_MAGIC;
 	if (first)
@@ -519,6 +520,17 @@ __noinline int inherit_files(struct act *act)
 	return 0;
 }
 
+/* moved_on tells whether another thread, which is gone now, has changed the directory since
+ * what the exec runs there was decided on. */
+static __always_inline bool moved_on(struct thread *thread)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file_id now = lasting_id(BPF_CORE_READ(task, fs, pwd.dentry, d_inode));
+	struct file_id *then = &thread->ask.directory;
+
+	return now.ino != then->ino || now.dev != then->dev || now.generation != then->generation;
+}
+
 /* What was granted was for the argv and the environment that were read before. */
 __noinline int check_strings(struct act *act)
 {
@@ -531,7 +543,8 @@ __noinline int check_strings(struct act *act)
 	if (sum_strings() && !thread->ask.count)
 		return 0;
 	act->lifted = 1;
-	if (!thread->ask.strings_known || granted.rest[0] != thread->ask.strings.rest[0] ||
+	if (!thread->ask.strings_known || moved_on(thread) ||
+	    granted.rest[0] != thread->ask.strings.rest[0] ||
 	    granted.rest[1] != thread->ask.strings.rest[1] ||
 	    granted.first[0] != thread->ask.strings.first[0] ||
 	    granted.first[1] != thread->ask.strings.first[1])

@@ -210,8 +210,10 @@ static __always_inline void flow(struct act *act, struct file *file, u32 row, u3
 		marks |= FILE_CREATED;
 	if (sources | marks)
 		mark_file(act, inode, sources, marks);
-	if (writes)
+	if (writes) {
 		mark_file(act, inode, act->labels, FILE_MODIFIED);
+		end_version(inode);
+	}
 }
 
 static __always_inline u64 gates_clock(struct act *act)
@@ -299,8 +301,12 @@ static __always_inline bool on_file_open(struct file *file)
 	u32 mode = file->f_mode;
 	bool queue;
 
-	if (membership != INSIDE || mode & FMODE_NOACCOUNT)
+	if (membership != INSIDE)
 		return membership == REFUSED;
+	if (file->f_flags & OPEN_FOR_EXEC)
+		note_opened(&act, number_of(file->f_inode));
+	if (mode & FMODE_NOACCOUNT)
+		return false;
 	if (file->f_flags & OPEN_FOR_EXEC)
 		return open_for_exec(&act, number_of(file));
 	if (probe(&act, file))

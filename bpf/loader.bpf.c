@@ -23,6 +23,20 @@ static __always_inline bool opens_by_itself(void)
 	return name && !BPF_CORE_READ(name, uptr);
 }
 
+/* note_opened notes what the kernel opens for an exec; after it, an overlay opens what lies
+ * in its layer. */
+__noinline int note_opened(struct act *act, u64 inode)
+{
+	struct thread *thread;
+
+	if (!act || !asks_of_execs(act))
+		return 0;
+	thread = new_thread_state();
+	if (thread)
+		thread->exec.opened = inode;
+	return 0;
+}
+
 /* find_loader notes what a loader is and brings. False: it cannot be told. A function of
  * its own, so that its stack is not added to that of what decides. */
 __noinline int find_loader(struct act *act, u64 opened)

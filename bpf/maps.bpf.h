@@ -155,6 +155,16 @@ struct {
 	__type(value, struct opened_use);
 } opened_uses SEC(".maps");
 
+/* A number for each program about which people were asked, by its lasting id: another one
+ * after each open to write, since a change through a mapping leaves its times as they
+ * were. What is dropped because it is full gets another one, too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_VERSIONS);
+	__type(key, struct file_id);
+	__type(value, u64);
+} versions SEC(".maps");
+
 /* Processes that share something, by their number, until they end. When a process can't
  * have an entry, what it shares is refused. */
 struct {

@@ -56,6 +56,10 @@ struct exec_state {
 	u32 elf;     /* the last program may have a loader */
 	u32 by_link; /* a link that was made inside led to what interprets or loads them */
 	struct exec_loader loader;
+	u64 opened; /* the inode of the last file that was opened for it; of an overlay's, that
+		     * of its layer */
+	u32 unsafe; /* the kernel's own word on who can interfere */
+	u32 pad2;
 	u32 args_read; /* all of argv has been seen */
 	u32 args_size;
 	u32 args_cut;
@@ -140,8 +144,9 @@ struct ask_state {
 	u64 sum[2]; /* the ask's that is being decided */
 	u64 use[2];
 	u64 deciding[2]; /* the ask's that decides */
-	u64 script[3];	 /* the file of the first program of an exec */
+	u64 script[4];	 /* the file of the first program of an exec */
 	u64 who;
+	struct file_id directory;
 	struct strings_sum strings;
 	u64 from; /* where the strings are that the kernel took; 0: not yet */
 	u32 args, env, skip;

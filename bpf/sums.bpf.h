@@ -322,6 +322,52 @@ static __always_inline u64 changed_at(struct inode *inode)
 	return BPF_CORE_READ(inode, i_ctime.tv_sec) << 30 | BPF_CORE_READ(inode, i_ctime.tv_nsec);
 }
 
+/* version_of returns the number of a program, 0 if it can have none. */
+__noinline u64 version_of(u64 inode)
+{
+	struct file_id id = lasting_id((void *)inode);
+	u64 *known = bpf_map_lookup_elem(&versions, &id), fresh;
+	struct host *host = host_state();
+
+	if (known || !host)
+		return known ? *known : 0;
+	fresh = __sync_fetch_and_add(&host->versions, 1) + 1;
+	bpf_map_update_elem(&versions, &id, &fresh, BPF_NOEXIST);
+	known = bpf_map_lookup_elem(&versions, &id);
+	return known ? *known : 0;
+}
+
+/* end_version: who has opened a file to write can change it from now on. */
+__noinline int end_version(u64 inode)
+{
+	struct host *host = host_state();
+	struct file_id id;
+
+	if (!host || !host->versions)
+		return 0;
+	id = lasting_id((void *)inode);
+	return bpf_map_delete_elem(&versions, &id);
+}
+
+#define LSM_UNSAFE_SHARE 1 /* processes, not threads of this one, share its directory */
+
+/* unbound tells why no grant can be for an exec: enum asked, or 0. */
+__noinline u32 unbound(struct act *act)
+{
+	struct thread *thread = thread_state();
+	struct inode *opened;
+
+	if (!act || !thread || act->mapped || act->stage != STAGE_EXEC)
+		return 0;
+	opened = (void *)thread->exec.opened;
+	if (thread->exec.unsafe & LSM_UNSAFE_SHARE)
+		return ASKED_SHARED;
+	if (!opened || BPF_CORE_READ(opened, i_writecount.counter) > 0 ||
+	    BPF_CORE_READ(opened, i_mapping, i_mmap_writable.counter) > 0)
+		return ASKED_WRITTEN;
+	return 0;
+}
+
 /* note_program keeps of a program of an exec what its sums need later: its path, and of
  * the first its file, since an interpreter's grant is for this script. */
 static __always_inline void note_program(struct act *act, struct exec_level *level,
@@ -342,6 +388,7 @@ static __always_inline void note_program(struct act *act, struct exec_level *lev
 		thread->ask.script[0] = id.ino;
 		thread->ask.script[1] = (u64)id.dev << 32 | id.generation;
 		thread->ask.script[2] = changed_at(inode);
+		thread->ask.script[3] = version_of(number_of(inode));
 	}
 }
 
@@ -354,7 +401,7 @@ struct summed {
 	u64 modified, who;
 	struct file_id directory;
 	/* Of an exec. */
-	u64 changed, script[3];
+	u64 changed, version, script[4];
 	struct strings_sum strings;
 };
 
@@ -364,6 +411,7 @@ _Static_assert(sizeof(struct summed) <= ARG_PIECE, "summed");
 static __always_inline void add_exec(struct act *act, struct thread *thread, struct summed *s)
 {
 	s->changed = changed_at((void *)act->inode);
+	s->version = version_of(act->inode);
 	if (act->level)
 		__builtin_memcpy(s->script, thread->ask.script, sizeof(s->script));
 	s->strings = thread->ask.strings;
@@ -380,6 +428,8 @@ static __always_inline void add_subject(struct act *act, struct thread *thread, 
 				  BPF_CORE_READ(task, cred, uid.val);
 	s->who = thread->ask.who;
 	s->directory = lasting_id(BPF_CORE_READ(task, fs, pwd.dentry, d_inode));
+	if (act->stage != STAGE_LAST)
+		thread->ask.directory = s->directory;
 }
 
 /* begin_summed fills in the part that descriptors and connections have, too. */

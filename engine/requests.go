@@ -178,6 +178,10 @@ func unasked(what kernel.Asked) string {
 		return "what it is about cannot be told exactly"
 	case kernel.CannotHold:
 		return "this process or system call cannot be stopped and made again"
+	case kernel.Written:
+		return "somebody has the program open to write to it, or mapped; it can be asked about when that is over"
+	case kernel.SharedDirectory:
+		return "the process shares its working directory with another one, which could change it meanwhile (CLONE_FS)"
 	}
 	return "the engine has no word for why"
 }

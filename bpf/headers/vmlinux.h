@@ -99,6 +99,10 @@ struct timespec64 {
 	long tv_nsec;
 };
 
+struct address_space {
+	atomic_t i_mmap_writable;
+};
+
 struct inode {
 	u16 i_mode;
 	unsigned long i_ino;
@@ -108,6 +112,8 @@ struct inode {
 	struct timespec64 i_ctime;
 	struct super_block *i_sb;
 	void *i_private;
+	struct address_space *i_mapping;
+	atomic_t i_writecount;
 };
 
 /* From 6.6 on. */
@@ -282,6 +288,7 @@ struct linux_binprm {
 	unsigned long p;
 	struct file *file;
 	int argc, envc;
+	unsigned int unsafe;
 	const char *filename;
 	const char *interp;
 	char buf[256];

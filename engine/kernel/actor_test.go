@@ -208,7 +208,13 @@ func (s *actorState) step(args []string) error {
 	case "measure":
 		return measure(args[0])
 	case "race":
-		return race(args)
+		return race("racer", args)
+	case "racedirs":
+		return race("dirracer", args)
+	case "runshared": // a child that shares its directory with this process
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_FS}
+		return cmd.Run()
 	case "storm":
 		return runStorm(args[0])
 	case "crowd":
@@ -305,22 +311,22 @@ func makeDeep(dir string) error {
 	return nil
 }
 
-// race runs a program many times while a thread of the caller's changes its last
-// argument, from one word to another of the same length and back.
-func race(args []string) error {
+// race plays one round of a race many times.
+func race(role string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	for range 60 {
-		if err := exec.Command(self, append([]string{"racer"}, args...)...).Run(); err != nil {
+		if err := exec.Command(self, append([]string{role}, args...)...).Run(); err != nil {
 			continue // refused or killed, as it should be when the word is seen
 		}
 	}
 	return nil
 }
 
-// execWhileChanging is one round of a race.
+// execWhileChanging runs a program while a thread of the caller's changes its last
+// argument, from one word to another of the same length and back.
 func execWhileChanging(args []string) error {
 	path, from, to := args[0], args[1], args[2]
 	word := append([]byte(from), 0)

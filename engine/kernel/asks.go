@@ -24,17 +24,19 @@ type Asked uint8
 
 // What can become of it.
 const (
-	NotAsked   Asked = iota
-	Opened           // a request was opened; the operation may be tried again
-	StillOpen        // it was tried again, and nobody has answered yet
-	Held             // a request was opened, and the process stopped
-	heldAgain        // never in a record
-	TimedOut         // nobody answered in time
-	Denied           // a person denied this operation
-	Granted          // a grant was used
-	NoRoom           // too many requests are open
-	Unnamed          // what it is about cannot be told, so that nobody could grant it
-	CannotHold       // who does this cannot be stopped
+	NotAsked        Asked = iota
+	Opened                // a request was opened; the operation may be tried again
+	StillOpen             // it was tried again, and nobody has answered yet
+	Held                  // a request was opened, and the process stopped
+	heldAgain             // never in a record
+	TimedOut              // nobody answered in time
+	Denied                // a person denied this operation
+	Granted               // a grant was used
+	NoRoom                // too many requests are open
+	Unnamed               // what it is about cannot be told, so that nobody could grant it
+	CannotHold            // who does this cannot be stopped
+	Written               // somebody has the program open to write, or mapped
+	SharedDirectory       // other processes can change the directory in which it runs
 )
 
 // AskKey names an operation under a rule, with all that a grant binds: a keyed hash,

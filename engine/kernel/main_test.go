@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 		err = runActor()
 	case "thread":
 		err = execFromThread(os.Args[2:])
+	case "dirracer":
+		err = execWhileMoving(os.Args[2:])
 	case "racer":
 		err = execWhileChanging(os.Args[2:])
 	default:

@@ -237,9 +237,9 @@ func reasonText(reason uint8) string {
 	case 8:
 		return "more rules ask about one operation than it can have grants"
 	case 9:
-		return "the arguments or the environment are not those that were granted"
+		return "the arguments, the environment or the working directory are not those that were granted"
 	case 10:
-		return "the program ran, and does not count for conditions of the policy that name it, since it was written, renamed or linked inside the container"
+		return "the program ran, and does not count for conditions of the policy that name it, since it, what interprets or loads it, or a link to that was written, renamed or linked inside the container"
 	case 11:
 		return "the program ran, and does not count for conditions of the policy that name it, since another process traces it"
 	case 12:
