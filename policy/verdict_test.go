@@ -374,6 +374,9 @@ func (j *judge) asked(r ruling, e *event, op ir.Op, hold bool) ruling {
 	if e.op == ir.Exec {
 		key += fmt.Sprint(j.p.env)
 	}
+	if e.op == ir.Exec && !e.mapped {
+		key += fmt.Sprint(" ", e.inode.opened)
+	}
 	switch a := j.w.answers[key]; {
 	case !a.stands(j.w.now):
 		r.asks = &ask{key: key}

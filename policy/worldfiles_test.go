@@ -16,6 +16,7 @@ type inode struct {
 	unclear         bool // whether it was modified is not known
 	file            bool // it is known to be no directory
 	number          int
+	opened          int // how often to write
 }
 
 // dentry is a name in a directory.
@@ -343,6 +344,7 @@ func (w *world) uses(p *process, d *dentry, path string, known bool, ops []ir.Op
 				e.inode.labels |= p.labels &^ w.img.Integrity
 				if !strings.HasPrefix(path, "/dev/tty") {
 					e.inode.modified, e.inode.unclear = true, false
+					e.inode.opened++
 				}
 			}
 		}

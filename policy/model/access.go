@@ -75,6 +75,7 @@ func (s *Scope) use(p *Process, ops []ir.Op, x place) *operation {
 			s.label(x.file, s.carried(p))
 			if !is {
 				x.file.modified, x.file.unclear = true, false
+				x.file.writes++
 			}
 		}
 	}

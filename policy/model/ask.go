@@ -161,7 +161,7 @@ func (s *Scope) take(p *Process, grants []*grant) {
 
 // askKey is all that a grant names and binds: "rule, operation, object and argv,
 // and the object's inode and modified mark, the working directory's inode, the
-// uid and, for exec, the environment". An interpreter is the object of an exec
+// uid and, for exec, the environment", and the program as it is. An interpreter is the object of an exec
 // with the script as an argument, which the rest of the operation binds. Of a rename or
 // link it is both names, so that one answer is for all that it is.
 func askKey(use string, p *Process, e *event) string {
@@ -171,6 +171,9 @@ func askKey(use string, p *Process, e *event) string {
 	}
 	if e.op == ir.Exec {
 		environment = fmt.Sprintf(" with %x", p.env.sum)
+	}
+	if e.op == ir.Exec && !e.mapped {
+		state += fmt.Sprintf(" written %d", e.file.writes)
 	}
 	return fmt.Sprintf("%s%s %q in %q as %q%s", use, state, e.argv, p.dir, p.user, environment)
 }

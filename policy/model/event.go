@@ -35,8 +35,8 @@ type event struct {
 	interpreter *event
 	// byLink: an interpreter to which a symbolic link led that was made inside.
 	byLink bool
-	in          uint64 // the labels that it would bring in
-	text        string // what String returned
+	in     uint64 // the labels that it would bring in
+	text   string // what String returned
 }
 
 // names says by which names of a program a pattern is tried.

@@ -16,6 +16,7 @@ type file struct {
 	unclear  bool // or perhaps: what was known of it is lost
 	named    bool // it got a name inside the scope
 	linked   bool // it got a second one
+	writes   int  // how often it was opened to write inside the scope
 	kind     fileKind
 	number   int // 0: it does not exist yet
 	names    []*node
