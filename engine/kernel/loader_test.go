@@ -56,7 +56,8 @@ func (b *bench) program(name, loader string, code []byte) string {
 	if loader != "" {
 		write(elf.Prog64{Type: uint32(elf.PT_INTERP), Flags: 4, Off: headers, Vaddr: origin + headers, Filesz: uint64(len(interpreter)), Memsz: uint64(len(interpreter)), Align: 1})
 	}
-	write(elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: 5, Vaddr: origin, Paddr: origin, Filesz: size, Memsz: size, Align: 0x1000})
+	// Writable, since kernel 6.1 clears the rest of a loader's last page.
+	write(elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: 7, Vaddr: origin, Paddr: origin, Filesz: size, Memsz: size, Align: 0x1000})
 	out.Write(interpreter)
 	out.Write(code)
 	path := b.script(name, "")
