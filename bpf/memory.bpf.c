@@ -34,18 +34,23 @@ static __always_inline void judge_code(struct act *act, struct file *file)
 	act->mapped = 0;
 }
 
-/* run_code: who runs code that was made inside is not the program that it was. So it is
- * with the loader that the kernel maps for an exec, which is committed already. */
+/* run_code: who runs code that was made inside is not the program that it was. What the
+ * kernel maps for an exec that is not committed yet is the next program's. */
 static __always_inline void run_code(struct act *act, struct file *file)
 {
 	struct process *process = current_process();
+	struct thread *thread = thread_state();
 
 	act->inode = (u64)BPF_CORE_READ(file, f_inode);
 	act->object_kind = OBJECT_PATH;
-	if (process && file_modified(act) != MODIFIED_NO) {
-		note_gates(act, take_back(process), GATE_CLOSED, 0);
-		give_again(act, process);
+	if (!process || file_modified(act) == MODIFIED_NO)
+		return;
+	if (in_exec() && thread && thread->exec.levels) {
+		thread->exec.loader.foreign = REASON_FOREIGN_FILE;
+		return;
 	}
+	note_gates(act, take_back(process), GATE_CLOSED, 0);
+	give_again(act, process);
 }
 
 /*

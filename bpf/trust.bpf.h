@@ -196,9 +196,13 @@ static __always_inline u64 take_back(struct process *process)
 {
 	u64 closed = 0;
 	struct opened *opened = &process->opened;
+	struct host *host = host_state();
 	struct scope *scope;
 	u32 slot = process->scope;
 
+	if (host &&
+	    (opened->lineage || opened->endorsed || opened->stripped || opened->armed_count))
+		__sync_fetch_and_add(&host->changes, 1);
 	scope = scope_at(slot);
 	process->pending_count = 0;
 	process->cleared = 0;
