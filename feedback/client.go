@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"syscall"
+	"time"
 )
 
 // maxAnswer bounds what a Client reads: the largest answer, all of it escaped.
@@ -29,10 +30,32 @@ type Client struct {
 
 // NewClient returns a client of the socket at path. It connects on first use.
 func NewClient(path string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx, path) }
 	return &Client{path: path, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// How long a Client waits for room in the socket's queue, and how often it looks.
+const (
+	queueTime = time.Second
+	queuePoll = 2 * time.Millisecond
+)
+
+// connect waits for room in the queue of those who are not accepted yet: any process of the
+// container can fill it, for a while, and the kernel then turns away who does not wait.
+func connect(ctx context.Context, path string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, queueTime)
+	defer cancel()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(queuePoll):
+		}
+	}
 }
 
 // Feedback asks what happened.
@@ -90,6 +113,8 @@ func (c *Client) do(ctx context.Context, method, path string, body, answer any) 
 		return fmt.Errorf("%w (no %s)", ErrNoScope, c.path)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("the ActPlane engine does not answer on %s; the policy is enforced all the same: %w", c.path, err)
+	case errors.Is(err, syscall.EAGAIN):
+		return fmt.Errorf("too many processes wait for an answer on %s; try again later: %w", c.path, err)
 	case err != nil:
 		return fmt.Errorf("ask %s: %w", c.path, err)
 	}

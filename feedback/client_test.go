@@ -3,6 +3,7 @@
 package feedback
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -10,6 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/internal/testenv"
 )
 
 func TestClientWithoutAServer(t *testing.T) {
@@ -71,5 +77,41 @@ func TestTreeDepth(t *testing.T) {
 	}
 	if got := TreeDepth("/proc", os.Getpid()); got == 0 {
 		t.Error("no depth for this process")
+	}
+}
+
+// A queue that is full is not the end: a client waits for room in it, as long as it may.
+func TestClientWaitsInTheQueue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	listener := testenv.ListenUnix(t, path)
+	raw, err := listener.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 0) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil { // until there is no more room
+		var conn net.Conn
+		if conn, err = net.Dial("unix", path); err == nil {
+			t.Cleanup(func() { conn.Close() })
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := NewClient(path).Status(ctx); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		_, err := NewClient(path).Status(t.Context())
+		got <- err
+	}()
+	serveOn(t, newFakeScope(), nil, listener)
+	if err := <-got; err != nil {
+		t.Error(err)
 	}
 }

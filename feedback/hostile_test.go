@@ -4,11 +4,15 @@ package feedback
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +92,68 @@ func TestTooManyConnections(t *testing.T) {
 				return err == nil
 			})
 		})
+	}
+}
+
+// floodSocket is the socket that this test's own child floods.
+const floodSocket = "ACTPLANE_TEST_FLOOD"
+
+// A process of another container makes ten thousand connections, and says nothing on them:
+// few are held for it, the others are refused at once, and everybody else is served
+// meanwhile.
+func TestFlood(t *testing.T) {
+	if path := os.Getenv(floodSocket); path != "" {
+		flood(t, path)
+		return
+	}
+	path := serve(t, newFakeScope(), func(s *Server) { s.limits.arrivals = 1e9 })
+	sockets := map[string]string{"this container": path, "another": serve(t, newFakeScope(), nil)}
+	flooding := exec.Command(os.Args[0], "-test.run=^TestFlood$")
+	flooding.Env = append(os.Environ(), floodSocket+"="+path)
+	var said bytes.Buffer
+	flooding.Stdout, flooding.Stderr = &said, &said
+	if err := flooding.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- flooding.Wait() }()
+	most := runtime.NumGoroutine() + defaultLimits().connections // one for each
+	for answers := 0; ; answers++ {
+		for name, socket := range sockets {
+			client := NewClient(socket)
+			if _, err := client.Status(t.Context()); err != nil {
+				t.Fatalf("%s: not answered: %v", name, err)
+			}
+			client.http.CloseIdleConnections()
+		}
+		if n := runtime.NumGoroutine(); n > most {
+			t.Fatalf("%d goroutines", n)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("%v: %s", err, said.Bytes())
+			}
+			t.Logf("%d answers meanwhile", answers)
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// flood makes connections and keeps as many as it may have files open.
+func flood(t *testing.T, path string) {
+	var open []net.Conn
+	for range 10_000 {
+		conn, err := connect(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+		if len(open) > 500 {
+			open[0].Close()
+			open = open[1:]
+		}
 	}
 }
 

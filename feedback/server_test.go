@@ -62,7 +62,12 @@ func newFakeScope() *fakeScope {
 func serve(t *testing.T, scope Scope, adjust func(*Server)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "feedback.sock")
-	listener := testenv.ListenUnix(t, path)
+	serveOn(t, scope, adjust, testenv.ListenUnix(t, path))
+	return path
+}
+
+func serveOn(t *testing.T, scope Scope, adjust func(*Server), listener *net.UnixListener) {
+	t.Helper()
 	server := NewServer(scope, Options{})
 	if adjust != nil {
 		adjust(server)
@@ -81,7 +86,6 @@ func serve(t *testing.T, scope Scope, adjust func(*Server)) string {
 			t.Error("the server does not stop")
 		}
 	})
-	return path
 }
 
 // request makes one request, and returns the answer's code and body.
