@@ -104,7 +104,7 @@ func TestNoFeedback(t *testing.T) {
 	waitEvents(t, client, "c1", 1)
 }
 
-func closeScope(t *testing.T, client api.EngineClient, id string) {
+func closeScope(t testing.TB, client api.EngineClient, id string) {
 	t.Helper()
 	if _, err := client.Close(context.Background(), &api.CloseRequest{Id: id}); err != nil {
 		t.Fatal(err)

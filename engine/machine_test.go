@@ -26,7 +26,7 @@ import (
 
 // machine is a fake host: proc and cgroup trees, a kernel, a clock.
 type machine struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	kernel *fakeKernel
 	// compile is fakeCompile but where a policy is to be a real one.
@@ -41,7 +41,7 @@ type machine struct {
 	woken  []int    // processes that the engine continued
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t testing.TB) *machine {
 	m := &machine{t: t, compile: fakeCompile, dir: t.TempDir(), kernel: newFakeKernel(), clock: time.Unix(1_700_000_000, 0)}
 	m.write("proc/self/mountinfo", "30 20 0:26 / "+m.path("cgroup")+" rw - cgroup2 cgroup2 rw\n")
 	m.write("guest", "#!guest\n")
@@ -155,7 +155,12 @@ func fakeCompile(p *ir.Program) (*dfa.Image, error) {
 // start runs an engine; stop ends it as a kill would: nothing is tidied up.
 func (m *machine) start() (e *Engine, client api.EngineClient, stop func()) {
 	m.t.Helper()
-	e, err := New(m.config())
+	return m.startWith(m.config())
+}
+
+func (m *machine) startWith(config Config) (e *Engine, client api.EngineClient, stop func()) {
+	m.t.Helper()
+	e, err := New(config)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -180,7 +185,7 @@ func (m *machine) start() (e *Engine, client api.EngineClient, stop func()) {
 	return e, client, stop
 }
 
-func testProgram(t *testing.T) []byte {
+func testProgram(t testing.TB) []byte {
 	program := ir.Program{
 		Labels: []ir.Label{{Name: "AGENT"}, {Name: "SECRET"}},
 		Rules:  []ir.Rule{{Name: "no-push", Because: "ask first"}, {Name: "quiet", Because: "too loud"}},

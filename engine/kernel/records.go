@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
@@ -45,7 +46,23 @@ const (
 // labels came to where they are, in the order in which it happened. Only one call at
 // a time. Self-tests get their records through it, so it must be running.
 func (k *Kernel) Records(ctx context.Context, handle func(Record), gained func(Gain)) error {
-	reader, err := ringbuf.NewReader(k.maps["records"])
+	return ReadRecords(ctx, k.maps["records"], func(record Record, row uint32) {
+		if at := record.Slot.Index; at < uint32(len(k.current)) {
+			record.Former = record.image != k.current[at].Load()
+		}
+		if record.Probe {
+			k.answerProbe(record, row)
+			return
+		}
+		handle(record)
+	}, gained)
+}
+
+// ReadRecords reads a ring buffer of records, until the context ends or one of them is
+// malformed. handle also gets a record's row, by which self-tests know theirs; whether the
+// record is of a former image is not known.
+func ReadRecords(ctx context.Context, ring *ebpf.Map, handle func(record Record, row uint32), gained func(Gain)) error {
+	reader, err := ringbuf.NewReader(ring)
 	if err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
@@ -73,14 +90,7 @@ func (k *Kernel) Records(ctx context.Context, handle func(Record), gained func(G
 		if err != nil {
 			return err
 		}
-		if at := record.Slot.Index; at < uint32(len(k.current)) {
-			record.Former = record.image != k.current[at].Load()
-		}
-		if record.Probe {
-			k.answerProbe(record, row)
-			continue
-		}
-		handle(record)
+		handle(record, row)
 	}
 }
 
