@@ -236,7 +236,7 @@ func (e *Engine) past(s *scope, pid int, rootfs string) (restoredState, error) {
 	if err != nil {
 		return restoredState{}, err
 	}
-	saved := e.earlierStarts(s.id, s.now().Ended)
+	saved := e.earlierStarts(s)
 	if err := e.addAgain(s, saved); err != nil {
 		return restoredState{}, err
 	}

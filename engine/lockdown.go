@@ -89,7 +89,7 @@ func (e *Engine) lockScope(id string, req *api.LockdownRequest) (*state.Lock, er
 		if s != nil {
 			r := s.now()
 			lock.Name, lock.Home = r.Name, r.Home
-		} else if saved := e.states.Load(id); saved != nil {
+		} else if saved := e.states.Load(id, ""); saved != nil {
 			lock.Name, lock.Home = saved.Name, saved.Home
 		}
 	}

@@ -29,10 +29,11 @@ const stateSweepInterval = 10 * time.Second
 
 // earlierStarts gives what is kept of earlier starts of a container, nil for nothing.
 // One that is known to have run, and of which nothing is kept, has a state that is lost.
-func (e *Engine) earlierStarts(id string, ended time.Time) *state.Saved {
-	saved := e.states.Load(id)
+func (e *Engine) earlierStarts(s *scope) *state.Saved {
+	r := s.now()
+	saved, ended := e.states.Load(s.id, r.Home), r.Ended
 	if saved == nil && !ended.IsZero() && e.config.now().Sub(ended) < e.config.Retention {
-		return &state.Saved{ID: id, Lost: "it has run before, and nothing was saved of it"}
+		return &state.Saved{ID: s.id, Lost: "it has run before, and nothing was saved of it"}
 	}
 	return saved
 }

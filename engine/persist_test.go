@@ -235,10 +235,20 @@ func TestSameIDOfAnother(t *testing.T) {
 		t.Errorf("the same one: %v", s)
 	}
 	m.exit("c", 200)
-	home = t.TempDir()
-	os.Remove(e.scope("c").now().Home)
-	if s := begin(300); s.Denied != 0 || len(s.Degraded) != 0 || len(m.installed(*e.scope("c").now().Slot).Files) != 0 || len(e.scope("c").events.Items(0)) != 0 {
-		t.Errorf("another: %v", s)
+	for i, removed := range []bool{true, false} {
+		if removed {
+			os.Remove(home)
+		}
+		home = t.TempDir()
+		s := begin(300 + i)
+		if s.Denied != 0 || len(s.Degraded) != 0 || len(m.installed(*e.scope("c").now().Slot).Files) != 0 || len(e.scope("c").events.Items(0)) != 0 {
+			t.Errorf("another, the first one's home is removed: %t: %v", removed, s)
+		}
+		slot := *e.scope("c").now().Slot
+		m.deny(slot, 2)
+		waitEvents(t, client, "c", 2)
+		m.kernel.set(func() { m.kernel.states[slot] = kernel.State{Files: someFiles} })
+		m.exit("c", 300+i)
 	}
 }
 

@@ -115,11 +115,11 @@ func (e *Engine) stage(s *scope) error {
 	var before kernel.Stats
 	var last uint64
 	var passages []passage
-	if old := e.earlier(s.id); old != nil {
+	if old := e.earlier(s.id, s.now().Home); old != nil {
 		passages = old.provenance.list()
 		items, before, last = old.events.Items(0), e.stats(old), old.events.Last()
 		old.told.copyTo(s.dir)
-	} else if saved := e.earlierStarts(s.id, s.now().Ended); saved != nil {
+	} else if saved := e.earlierStarts(s); saved != nil {
 		c := saved.Counters
 		before = kernel.Stats{Denied: c.Denied, Notified: c.Notified, Lost: c.Lost, Starved: c.Starved}
 		last = saved.Sequence
@@ -161,13 +161,13 @@ func (e *Engine) stageGuest(s *scope) error {
 	return nil
 }
 
-// earlier finds the closed scope of a container that is started again, or nil. One that
-// had the same id and is removed was another.
-func (e *Engine) earlier(id string) *scope {
+// earlier finds the closed scope of a container that is started again, or nil. Another one
+// may have had the same id; see state.Another.
+func (e *Engine) earlier(id, home string) *scope {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, old := range e.closed {
-		if old.id == id && !state.Removed(old.now().Home) {
+		if old.id == id && !state.Another(old.now().Home, home) {
 			return old
 		}
 	}

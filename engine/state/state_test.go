@@ -76,30 +76,30 @@ func must(t *testing.T, errs ...error) {
 // nothing was saved is lost.
 func TestStore(t *testing.T) {
 	s, advance := store(t)
-	if got := s.Load("c"); got != nil {
+	if got := s.Load("c", ""); got != nil {
 		t.Errorf("a container that never ran has %+v", got)
 	}
 	must(t, s.Begin("c", "one"))
-	if got := s.Load("c"); got == nil || got.Lost == "" {
+	if got := s.Load("c", ""); got == nil || got.Lost == "" {
 		t.Errorf("killed in its first start: %+v", got)
 	}
 	must(t, s.Save(sample()))
-	if got := s.Load("c"); !reflect.DeepEqual(got, sample()) {
+	if got := s.Load("c", ""); !reflect.DeepEqual(got, sample()) {
 		t.Errorf("%+v", got)
 	}
 	must(t, s.Begin("c", "two"), s.Cancel("c")) // its program did not run
-	if got := s.Load("c"); !reflect.DeepEqual(got, sample()) {
+	if got := s.Load("c", ""); !reflect.DeepEqual(got, sample()) {
 		t.Errorf("after a start that failed: %+v", got)
 	}
 	must(t, s.Begin("c", "two"))
-	if got := s.Load("c"); got.Lost == "" || len(got.Files) != 0 || got.Sequence != 9 || got.Counters.Denied != 3 {
+	if got := s.Load("c", ""); got.Lost == "" || len(got.Files) != 0 || got.Sequence != 9 || got.Counters.Denied != 3 {
 		t.Errorf("killed in its second start: %+v", got)
 	}
 	// Killed between the two steps of saving: what was saved is of this start.
 	saved := sample()
 	saved.Run = "two"
 	must(t, s.Save(saved), s.Begin("c", "two"))
-	if got := s.Load("c"); got.Lost != "" {
+	if got := s.Load("c", ""); got.Lost != "" {
 		t.Errorf("%+v", got)
 	}
 	must(t, s.Cancel("c"))
@@ -109,11 +109,11 @@ func TestStore(t *testing.T) {
 		}
 	}
 	advance(Retention)
-	if s.Load("c") == nil {
+	if s.Load("c", "") == nil {
 		t.Error("forgotten too early")
 	}
 	advance(time.Second)
-	if got := s.Load("c"); got != nil {
+	if got := s.Load("c", ""); got != nil {
 		t.Errorf("its time is up: %+v", got)
 	}
 	must(t, s.Sweep(func(string) bool { return false }))
@@ -125,7 +125,7 @@ func TestStore(t *testing.T) {
 func TestStoreSpoilt(t *testing.T) {
 	s, _ := store(t)
 	must(t, os.WriteFile(s.statePath("c"), []byte("actplane-state 1 nonsense\n{}"), 0o600))
-	if got := s.Load("c"); got == nil || !strings.Contains(got.Lost, "spoilt") {
+	if got := s.Load("c", ""); got == nil || !strings.Contains(got.Lost, "spoilt") {
 		t.Errorf("%+v", got)
 	}
 	list, err := s.List()
@@ -133,7 +133,7 @@ func TestStoreSpoilt(t *testing.T) {
 		t.Errorf("%+v %v", list, err)
 	}
 	must(t, s.Reset("c"))
-	if got := s.Load("c"); got == nil || got.Lost != "" {
+	if got := s.Load("c", ""); got == nil || got.Lost != "" {
 		t.Errorf("after a reset: %+v", got)
 	}
 	if err := s.Reset("none"); err == nil {
@@ -142,7 +142,7 @@ func TestStoreSpoilt(t *testing.T) {
 	// Another container's file under this one's name.
 	text, err := os.ReadFile(s.statePath("c"))
 	must(t, err, os.WriteFile(s.statePath("d"), text, 0o600))
-	if got := s.Load("d"); got == nil || got.Lost == "" {
+	if got := s.Load("d", ""); got == nil || got.Lost == "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -159,13 +159,13 @@ func TestSweep(t *testing.T) {
 	advance(time.Hour)
 	live := func(id string) bool { return id == "live" }
 	must(t, s.Sweep(live), s.Sweep(live))
-	if got := s.Load("lost"); got.Lost == "" || got.Saved != sample().Saved.Add(time.Hour) {
+	if got := s.Load("lost", ""); got.Lost == "" || got.Saved != sample().Saved.Add(time.Hour) {
 		t.Errorf("the time of what is lost begins when it is found: %+v", got)
 	}
 	if _, err := os.Stat(s.runPath("live")); err != nil {
 		t.Error(err)
 	}
-	if got := s.Load("kept"); got == nil || got.Lost != "" {
+	if got := s.Load("kept", ""); got == nil || got.Lost != "" {
 		t.Errorf("%+v", got)
 	}
 	must(t, os.Remove(home), s.Sweep(live))
@@ -181,15 +181,22 @@ func TestSameID(t *testing.T) {
 	saved := sample()
 	saved.ID, saved.Home = "x", t.TempDir()
 	must(t, s.Save(saved))
-	if got := s.Load("x"); got == nil || got.Lost != "" {
+	if got := s.Load("x", ""); got == nil || got.Lost != "" {
 		t.Fatalf("%+v", got)
 	}
+	if got := s.Load("x", saved.Home); got == nil || got.Lost != "" {
+		t.Fatalf("%+v", got)
+	}
+	if got := s.Load("x", t.TempDir()); got != nil {
+		t.Errorf("before the first one's home is removed: %+v", got)
+	}
+	must(t, s.Save(saved))
 	must(t, os.Remove(saved.Home))
-	if got := s.Load("x"); got != nil {
+	if got := s.Load("x", ""); got != nil {
 		t.Errorf("%+v", got)
 	}
 	must(t, s.Begin("x", "two"))
-	if got := s.Load("x"); got == nil || got.Lost == "" || got.Counters.Denied != 0 {
+	if got := s.Load("x", ""); got == nil || got.Lost == "" || got.Counters.Denied != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -200,7 +207,7 @@ func TestStoreFull(t *testing.T) {
 	s.total = 100
 	other := sample()
 	must(t, s.Save(other))
-	got := s.Load("c")
+	got := s.Load("c", "")
 	if got == nil || !strings.Contains(got.Lost, "MiB") || len(got.Files) != 0 || got.Sequence != 9 {
 		t.Errorf("%+v", got)
 	}

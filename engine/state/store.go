@@ -74,15 +74,15 @@ func (s *Store) runPath(id string) string   { return filepath.Join(s.dir, id+".r
 
 // Load gives the state of a container that is about to start, nil if there is none or
 // its time is up. What is there and cannot be used comes back as a state that is lost. One
-// of a container that is removed, and had the same id, is forgotten.
-func (s *Store) Load(id string) *Saved {
+// of another container that had the same id is forgotten; see Another.
+func (s *Store) Load(id, home string) *Saved {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	saved := s.load(id)
 	if saved == nil || s.expired(saved) {
 		return nil
 	}
-	if !Removed(saved.Home) {
+	if !Another(saved.Home, home) {
 		return saved
 	}
 	// At once: should this start be lost, it must not be taken for one of that container.
@@ -290,6 +290,13 @@ func Removed(home string) bool {
 	}
 	_, err := os.Stat(home)
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Another tells whether what had a home of its own is another container than the one of
+// the same id that is here now: it is removed, or about to be, since its home is not this
+// one's. What is not known, "", tells nothing.
+func Another(then, now string) bool {
+	return Removed(then) || then != "" && now != "" && then != now
 }
 
 // Entry is a saved state as it is listed.
