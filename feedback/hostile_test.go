@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -223,6 +224,40 @@ func TestHugeHeaders(t *testing.T) {
 	if !strings.Contains(line, "431") {
 		t.Errorf("got %q", line)
 	}
+}
+
+// What is no request ends its connection, with an answer that says so or without one.
+func TestMalformed(t *testing.T) {
+	path := serve(t, newFakeScope(), func(s *Server) { s.limits.receive, s.limits.idle = 100*time.Millisecond, 100*time.Millisecond })
+	for name, sent := range map[string]string{
+		"binary":          strings.Repeat("\x00\xff\x16\x03\x01", 1000),
+		"no line ends":    strings.Repeat("a", 100_000),
+		"HTTP/2":          "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"no version":      "GET /v1/status\r\n\r\n",
+		"no host":         "GET /v1/status HTTP/1.1\r\n\r\n",
+		"two lengths":     "POST /v1/acks HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nabc",
+		"negative length": "POST /v1/acks HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+		"endless length":  "POST /v1/acks HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775807\r\n\r\n" + strings.Repeat("{", 1_000_000),
+		"bad chunk":       "POST /v1/acks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+		"endless chunks":  "POST /v1/acks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 100_000),
+		"other coding":    "POST /v1/acks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nabc",
+		"connect":         "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+		"body of a GET":   "GET /v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("GET /v1/policy HTTP/1.1\r\nHost: x\r\n\r\n", 1000),
+	} {
+		conn := dial(t, path)
+		go func() { _, _ = io.WriteString(conn, sent) }() // which fails where it is hung up on
+		text, err := io.ReadAll(io.LimitReader(conn, 1<<20))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: not hung up on, after %.100q", name, text)
+		}
+		if len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 4") && !strings.HasPrefix(string(text), "HTTP/1.1 5") || strings.Count(string(text), "HTTP/1.1 ") > 1 {
+			t.Errorf("%s: got %.300q", name, text)
+		}
+	}
+	eventually(t, func() bool {
+		_, err := NewClient(path).Status(t.Context())
+		return err == nil
+	})
 }
 
 // Connections without a request are no way around the rate of requests.
