@@ -27,7 +27,11 @@ func EventOperation(e *api.Event) string {
 	if e.Unrecorded > 0 {
 		return fmt.Sprintf("%s %d times", plain.Text(e.Operation), e.Unrecorded)
 	}
-	return Operation(e.Operation, e.Object, e.Args)
+	text := Operation(e.Operation, e.Object, e.Args)
+	if e.ArgsCut {
+		text += " …"
+	}
+	return text
 }
 
 // RuleTitle is a rule's name.
@@ -71,7 +75,7 @@ func RowFields(row *Row, zone *time.Location) []Field {
 		add("clause", "%s (%s)", plain.Text(e.Clause), plain.Text(e.ClausePos))
 	}
 	if e.Rule != "" {
-		add("rule", "%s", plain.Text(e.Rule))
+		add("rule", "%s", strings.TrimSuffix(RuleText(e.Rule, e.RuleAdded), ","))
 	}
 	if len(e.Also) > 0 {
 		more := ""
@@ -81,7 +85,7 @@ func RowFields(row *Row, zone *time.Location) []Field {
 		add("also", "%s%s", plain.Text(strings.Join(e.Also, ", ")), more)
 	}
 	if e.Because != "" {
-		add("because", "%s", plain.Text(e.Because))
+		add("because", "%s", BecauseText(e.Because, e.RuleAdded))
 	}
 	if e.Request != "" {
 		by := ""

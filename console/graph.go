@@ -58,13 +58,13 @@ func EventGraph(e *api.Event) Graph {
 func eventNode(e *api.Event, id string) Node {
 	n := Node{ID: id, Kind: strings.TrimSuffix(Happened(e), ":"), Title: EventOperation(e), Decided: true}
 	if e.Rule != "" {
-		n.Lines = append(n.Lines, "rule "+plain.Text(e.Rule))
+		n.Lines = append(n.Lines, "rule "+strings.TrimSuffix(RuleText(e.Rule, e.RuleAdded), ","))
 	}
 	if e.Clause != "" {
 		n.Lines = append(n.Lines, plain.Text(e.Clause)+" ("+plain.Text(e.ClausePos)+")")
 	}
 	if e.Because != "" {
-		n.Lines = append(n.Lines, plain.Text(e.Because))
+		n.Lines = append(n.Lines, BecauseText(e.Because, e.RuleAdded))
 	}
 	if len(e.Also) > 0 {
 		more := ""

@@ -95,7 +95,7 @@ func RequestFields(r *api.Request, zone *time.Location) []Field {
 	add := func(key, format string, args ...any) {
 		fields = append(fields, Field{key, fmt.Sprintf(format, args...)})
 	}
-	add("wants to", "%s %s", plain.Text(r.Operation), plain.Word(string(r.Object)))
+	add("wants to", "%s %s", plain.Text(r.Operation), plain.Exact(string(r.Object)))
 	switch {
 	case r.Mapped:
 		add("argv", "not known: the code is loaded by another program, which gives it arguments")
@@ -104,11 +104,11 @@ func RequestFields(r *api.Request, zone *time.Location) []Field {
 		if r.ArgsCut {
 			more = " … and more that is not shown here; it is granted with the rest"
 		}
-		add("argv", "%s%s", plain.Words(texts(r.Args)), more)
+		add("argv", "%s%s", plain.Exact(texts(r.Args)...), more)
 	}
 	add("who", "%s[%d], uid %d", plain.Word(string(r.Comm)), r.Pid, r.Uid)
 	if len(r.Cwd) > 0 {
-		add("in", "%s", plain.Word(string(r.Cwd)))
+		add("in", "%s", plain.Exact(string(r.Cwd)))
 	}
 	if len(r.Ancestors) > 0 {
 		add("below", "%s", ancestors(r.Ancestors))
@@ -121,11 +121,11 @@ func RequestFields(r *api.Request, zone *time.Location) []Field {
 	}
 	rule := "a default"
 	if r.Rule != "" {
-		rule = "rule " + plain.Text(r.Rule)
+		rule = "rule " + RuleText(r.Rule, r.RuleAdded)
 	}
 	add("asked by", "%s (%s)", rule, plain.Text(r.ClausePos))
 	if r.Because != "" {
-		add("because", "%s", plain.Text(r.Because))
+		add("because", "%s", BecauseText(r.Because, r.RuleAdded))
 	}
 	for _, w := range r.Warnings {
 		add("warning", "approver %s: %s", plain.Word(w.Approver), plain.Text(w.Text))
@@ -134,6 +134,23 @@ func RequestFields(r *api.Request, zone *time.Location) []Field {
 		add("answer", "%s", answerText(r.Answered, zone))
 	}
 	return fields
+}
+
+// RuleText names a rule, and tells if a program in the container added it.
+func RuleText(rule string, added bool) string {
+	if added {
+		return plain.Word(rule) + ", which a program in the container added,"
+	}
+	return plain.Text(rule)
+}
+
+// BecauseText is a rule's reason. What a program in the container added is quoted: people take
+// the policy's words for its author's.
+func BecauseText(because string, added bool) string {
+	if added {
+		return plain.Word(because)
+	}
+	return plain.Text(because)
 }
 
 // ancestors are the processes above one, the nearest first.
@@ -150,6 +167,9 @@ func OperationText(r *api.Request) string {
 	text := plain.Text(r.Operation) + " " + plain.Word(string(r.Object))
 	if r.Operation == "exec" && len(r.Args) > 1 {
 		text += " " + plain.Words(texts(r.Args[1:]))
+	}
+	if r.ArgsCut {
+		text += " …"
 	}
 	return text
 }

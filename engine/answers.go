@@ -93,7 +93,7 @@ func (s *scope) describeRequest(r request) *api.Request {
 		Operation: r.Item.Operation, Object: []byte(r.Item.Object), ArgsCut: r.Item.ArgsCut, Mapped: r.Mapped,
 		Uid: r.UID, Pid: int64(r.Item.Process.PID), Comm: []byte(r.Item.Process.Comm), Labels: r.Item.Labels,
 		Held: r.Process != 0, OpenedUnixMs: r.Item.Time.UnixMilli(),
-		Deciding: r.State == requestOpen && r.Consulted.busy(), Cwd: []byte(r.Subject.Directory), Image: s.now().Image, Layer: r.Layer,
+		Deciding: r.State == requestOpen && r.Consulted.busy(), Cwd: []byte(r.Subject.Directory), Image: s.now().Image, Layer: r.Layer, RuleAdded: r.Item.RuleAdded,
 	}
 	for _, w := range r.Warnings {
 		out.Warnings = append(out.Warnings, &api.Warning{Approver: w.Approver, Text: w.Text})

@@ -31,6 +31,7 @@ type Verdict struct {
 	Effect        ir.Effect
 	Rule, Because string
 	Clause, Pos   string
+	RuleAdded     bool // what decides was added at run time
 }
 
 // Check implements feedback.Scope.
@@ -59,7 +60,7 @@ func (i *inside) Check(_ context.Context, peer feedback.Process, req feedback.Ch
 	}
 	return feedback.NewChecked(req, feedback.Item{
 		Effect: checkedEffect(v.Effect), Operation: req.Operation, Object: req.Object, Args: q.Args,
-		Rule: v.Rule, Because: v.Because, Clause: v.Clause, ClausePosition: v.Pos,
+		Rule: v.Rule, Because: v.Because, Clause: v.Clause, ClausePosition: v.Pos, RuleAdded: v.RuleAdded,
 	}), nil
 }
 

@@ -99,22 +99,22 @@ func (s *scope) item(rec kernel.Record) feedback.Item {
 		Process:   feedbackProcess(rec.Process, rec.PID, rec.Comm),
 	}
 	if d, ok := n.defaultOf(rec.Default); ok {
-		item.Clause, item.ClausePosition = d.Text, d.Pos
+		item.Clause, item.ClausePosition, item.RuleAdded = d.Text, d.Pos, n.program.AddedAt(d.Layer)
 		item.Because = "no allow clause of the policy matches, and without one `" + d.Text + "` holds"
 	}
 	if p, ok := n.protected(rec.Clause); ok {
-		item.Clause, item.ClausePosition = "protect "+p.Text, p.Pos
+		item.Clause, item.ClausePosition, item.RuleAdded = "protect "+p.Text, p.Pos, n.program.AddedAt(p.Layer)
 		item.Labels = n.labelNames(rec.Process.Labels & tested(p.If))
 		item.Origins = s.origins(rec, rec.Process.Labels&tested(p.If))
 		item.Because = "what `protect` lists can be read, and not changed, moved or removed, under any of its names"
 	}
 	if source, ok := n.fileSource(rec.Label); ok {
-		item.Clause, item.ClausePosition = source.Text, source.Pos
+		item.Clause, item.ClausePosition, item.RuleAdded = source.Text, source.Pos, n.program.AddedAt(n.program.Labels[source.Label].Layer)
 		item.Because = "`" + source.Text + "` would not name the same files any more: a directory that a file source names keeps its name"
 	}
 	if rule, clause, ok := n.clause(rec.Clause); ok {
 		item.Rule, item.Because = rule.Name, rule.Because
-		item.Clause, item.ClausePosition = clause.Text, clause.Pos
+		item.Clause, item.ClausePosition, item.RuleAdded = clause.Text, clause.Pos, n.program.AddedAt(rule.Layer)
 		item.Labels = n.labelNames(rec.Process.Labels & tested(clause.If))
 		item.Origins = append(s.origins(rec, rec.Process.Labels&tested(clause.If)), s.gateOrigins(rec, clause)...)
 	}
@@ -174,7 +174,7 @@ func (s *scope) event(item feedback.Item) *api.Event {
 		Labels: item.Labels, Lost: item.Lost,
 		Outcome: string(item.Outcome), Request: item.Request, By: item.By, ArgsCut: item.ArgsCut,
 		Unrecorded: item.Unrecorded, Also: item.Also, AlsoCut: item.AlsoCut, Chain: chain(item.Origins),
-		Reason: item.Reason, Warnings: item.Warnings,
+		Reason: item.Reason, Warnings: item.Warnings, RuleAdded: item.RuleAdded,
 	}
 	for _, p := range item.Parents {
 		event.Parents = append(event.Parents, &api.Parent{Program: text(p.Program), Pid: int64(p.HostPID), PidInside: int64(p.PID)})

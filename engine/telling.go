@@ -56,7 +56,7 @@ func (e *Engine) tellDenial(s *scope, item feedback.Item) {
 	e.config.Notifications.Tell(notify.Event{Kind: approval.EventDenial, Type: "operation.denied", Time: item.Time, Denial: &notify.Denial{
 		Scope: s.id, Name: s.now().Name, Sequence: item.Sequence, Effect: string(item.Effect),
 		Operation: item.Operation, Object: item.Object, Args: item.Args, ArgsCut: item.ArgsCut,
-		Rule: item.Rule, Because: item.Because, Clause: item.Clause, Position: item.ClausePosition,
+		Rule: item.Rule, Because: item.Because, Clause: item.Clause, Position: item.ClausePosition, RuleAdded: item.RuleAdded,
 		Labels: item.Labels, PID: item.Process.PID, Comm: item.Process.Comm, Outcome: string(item.Outcome), RequestID: item.Request,
 	}})
 }

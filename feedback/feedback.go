@@ -81,6 +81,9 @@ type Item struct {
 	// which Because then explains.
 	Rule    string
 	Because string // word for word
+	// RuleAdded: a program in the scope added what decided, at run time. Rule, Because and
+	// Clause are then its words, and no more to be trusted than a file's name.
+	RuleAdded bool `json:",omitempty"`
 	// Also are the other rules that match, in the policy's order; AlsoCut tells that
 	// there are more.
 	Also    []string `json:",omitempty"`

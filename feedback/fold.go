@@ -35,6 +35,7 @@ type line struct {
 type alike struct {
 	effect                   Effect
 	operation, rule, because string
+	added                    bool
 }
 
 // Fold puts a page's messages into at most limit bytes, in order, each on a
@@ -49,7 +50,7 @@ func Fold(page Page, limit int) Folded {
 	var lost uint64
 	room := limit - tailRoom
 	for i, entry := range page.Items {
-		key := alike{entry.Effect, entry.Operation, entry.Rule, entry.Because}
+		key := alike{entry.Effect, entry.Operation, entry.Rule, entry.Because, entry.RuleAdded}
 		at, repeated := seen[entry.Message]
 		group := groups[key]
 		const suffix = len(" (and 1000 more like it, and 1000 others by the same rule)\n")

@@ -52,12 +52,14 @@ func (l *Log) Append(item Item) Item {
 // bytes is about what an item takes in memory.
 func (i Item) bytes() int {
 	const item, text, number = 384, 32, 8
-	size := item + len(i.Object) + len(i.Because) + len(i.Clause) + number*len(i.Process.Ancestors)
+	size := item + len(i.Object) + len(i.Because) + len(i.Clause) + len(i.Reason) + number*len(i.Process.Ancestors)
 	for _, arg := range i.Args {
 		size += text + len(arg)
 	}
-	for _, label := range i.Labels {
-		size += text + len(label)
+	for _, list := range [][]string{i.Labels, i.Also, i.Warnings} {
+		for _, name := range list {
+			size += text + len(name)
+		}
 	}
 	for _, origin := range i.Origins {
 		size += text + len(origin.Label) + len(origin.Gate)

@@ -78,10 +78,10 @@ func (i Item) again() string {
 	}
 	text := " Trying again changes nothing"
 	if strings.Contains(" "+condition, " not ") {
-		text += " as long as this holds: " + plain(condition, maxClauseShown)
+		text += " as long as this holds: " + i.words(condition, maxClauseShown)
 	}
 	if exceptions != "" {
-		text += " unless: " + plain(exceptions, maxClauseShown)
+		text += " unless: " + i.words(exceptions, maxClauseShown)
 	}
 	return text + "." + i.others()
 }
@@ -203,24 +203,40 @@ func outcome(effect Effect, operation string) string {
 // reason names what decided and gives its because, or, where a rule has none,
 // the clause. It ends a sentence.
 func (i Item) reason() string {
-	because := plain(i.Because, maxBecauseShown)
+	because := i.words(i.Because, maxBecauseShown)
 	if i.Rule == "" {
-		if because == "" {
-			return "ActPlane itself."
+		text := "ActPlane itself"
+		if i.RuleAdded {
+			text += ", for rules that a program in this container added"
 		}
-		return "ActPlane itself: " + ended(because)
+		if because == "" {
+			return text + "."
+		}
+		return text + ": " + ended(because)
 	}
 	text := "rule " + quote(i.Rule, maxNameShown)
+	if i.RuleAdded {
+		text += ", which a program in this container added,"
+	}
 	if len(i.Labels) > 0 {
 		text += " (the process carries " + labels(i.Labels) + ")"
 	}
 	if because != "" {
-		return text + ": " + ended(because)
+		return strings.TrimSuffix(text, ",") + ": " + ended(because)
 	}
 	if i.Clause != "" {
-		return text + ", which says: " + ended(plain(i.Clause, maxClauseShown))
+		return strings.TrimSuffix(text, ",") + ", which says: " + ended(i.words(i.Clause, maxClauseShown))
 	}
-	return text + "."
+	return strings.TrimSuffix(text, ",") + "."
+}
+
+// words are the policy's own, as they are. What a program in the container has added to the
+// policy is quoted: else its rules would speak in our voice.
+func (i Item) words(text string, limit int) string {
+	if i.RuleAdded && text != "" {
+		return quote(text, limit)
+	}
+	return plain(text, limit)
 }
 
 // ended ends a sentence that its author has not ended.

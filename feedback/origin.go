@@ -94,6 +94,9 @@ func (i Item) origins() string {
 		label := " Label " + plain(origin.Label, maxNameShown) + ": "
 		if origin.Gate != "" {
 			label = " Condition `" + plain(origin.Gate, maxNameShown) + "`: "
+			if i.RuleAdded {
+				label = " Condition " + quote(origin.Gate, maxNameShown) + ": "
+			}
 		}
 		next := label + origin.Text(i.Time, false) + "."
 		if len(text)+len(next) > maxOriginsShown {

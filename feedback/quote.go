@@ -5,8 +5,9 @@ package feedback
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	eyes "github.com/actplane/actplane/internal/plain"
 )
 
 // quote puts untrusted text between double quotes, such that what is between
@@ -88,8 +89,10 @@ func cut(text string, limit int) string {
 // emoji and some scripts are written with.
 func escape(text string, quoted bool) string {
 	var b strings.Builder
+	var eye eyes.Eye
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
+		seen := eye.Sees(r)
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
@@ -104,7 +107,7 @@ func escape(text string, quoted bool) string {
 			b.WriteString(`\t`)
 		case r == '\r':
 			b.WriteString(`\r`)
-		case visible(r):
+		case seen:
 			b.WriteRune(r)
 		case r < utf8.RuneSelf:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -116,15 +119,4 @@ func escape(text string, quoted bool) string {
 		i += size
 	}
 	return b.String()
-}
-
-// visible tells whether a character leaves ink, or is the ASCII space. IsPrint
-// alone lets through fillers and variation selectors, in which a name can hide
-// text that a person does not see and a model reads.
-func visible(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r >= ' ' && r < 0x7f
-	}
-	return unicode.IsPrint(r) &&
-		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

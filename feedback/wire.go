@@ -34,6 +34,7 @@ type Entry struct {
 	ArgsCut        bool         `json:"args_cut,omitempty"`
 	Rule           string       `json:"rule,omitempty"`
 	Because        string       `json:"because,omitempty"`
+	RuleAdded      bool         `json:"rule_added,omitempty"` // by a program in the container
 	Clause         string       `json:"clause,omitempty"`
 	ClausePosition string       `json:"clause_position,omitempty"`
 	Labels         []string     `json:"labels,omitempty"`
@@ -115,6 +116,7 @@ func newEntry(item Item) Entry {
 		ArgsCut:        argsCut,
 		Rule:           item.Rule,
 		Because:        cut(item.Because, maxRawText),
+		RuleAdded:      item.RuleAdded,
 		Clause:         cut(item.Clause, maxRawText),
 		ClausePosition: item.ClausePosition,
 		Labels:         item.Labels,

@@ -156,11 +156,13 @@ type eventLine struct {
 	Also      []string  `json:"also,omitempty"`     // other rules that match
 	AlsoCut   bool      `json:"also_cut,omitempty"` // and more
 	Because   string    `json:"because"`
-	Clause    string    `json:"clause"`
-	Position  string    `json:"position"`
-	PID       int64     `json:"pid"`
-	Comm      string    `json:"comm"`
-	Labels    []string  `json:"labels"`
+	// RuleAdded: a program in the container added the rule, at run time.
+	RuleAdded bool     `json:"rule_added"`
+	Clause    string   `json:"clause"`
+	Position  string   `json:"position"`
+	PID       int64    `json:"pid"`
+	Comm      string   `json:"comm"`
+	Labels    []string `json:"labels"`
 	// Chain tells of each label how the process came by it.
 	Chain   []feedback.Origin `json:"chain,omitempty"`
 	Parents []feedback.Parent `json:"parents,omitempty"` // above the process, nearest first
@@ -186,7 +188,7 @@ func (p *eventPrinter) print(e *api.Event) error {
 			Scope: e.Scope, Name: e.ScopeName, Sequence: e.Sequence, Time: time.UnixMilli(e.TimeUnixMs).UTC(),
 			Effect: e.Effect, Operation: e.Operation, Object: e.Object,
 			Args: append([]string{}, e.Args...), ArgsCut: e.ArgsCut,
-			Rule: e.Rule, Because: e.Because, Clause: e.Clause, Position: e.ClausePos,
+			Rule: e.Rule, Because: e.Because, RuleAdded: e.RuleAdded, Clause: e.Clause, Position: e.ClausePos,
 			PID: e.Pid, Comm: e.Comm, Labels: append([]string{}, e.Labels...), Lost: e.Lost,
 			Outcome: e.Outcome, Request: e.Request, By: e.By, Reason: e.Reason, Warnings: e.Warnings,
 			Unrecorded: e.Unrecorded, Also: e.Also, AlsoCut: e.AlsoCut, Chain: console.Chain(e), Parents: console.Parents(e),
@@ -206,7 +208,11 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 	} else {
 		fmt.Fprintf(&out, "%s %s", e.Operation, word(e.Object))
 		if len(e.Args) > 1 {
-			fmt.Fprintf(&out, " (%s)", words(e.Args))
+			more := ""
+			if e.ArgsCut {
+				more = " …"
+			}
+			fmt.Fprintf(&out, " (%s%s)", words(e.Args), more)
 		}
 		fmt.Fprintf(&out, " by %s[%d]", word(e.Comm), e.Pid)
 	}
@@ -229,7 +235,7 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 		}
 	}
 	if e.Rule != "" {
-		fmt.Fprintf(&out, "; rule %s (%s)", clean(e.Rule), clean(e.ClausePos))
+		fmt.Fprintf(&out, "; rule %s (%s)", console.RuleText(e.Rule, e.RuleAdded), clean(e.ClausePos))
 	}
 	if len(e.Also) > 0 {
 		fmt.Fprintf(&out, ", also %s", clean(strings.Join(e.Also, ", ")))
@@ -238,7 +244,7 @@ func describeEvent(e *api.Event, zone *time.Location) string {
 		}
 	}
 	if e.Because != "" {
-		fmt.Fprintf(&out, ": %s", clean(e.Because))
+		fmt.Fprintf(&out, ": %s", console.BecauseText(e.Because, e.RuleAdded))
 	}
 	if e.Lost > 0 {
 		fmt.Fprintf(&out, " [%d earlier events were lost]", e.Lost)

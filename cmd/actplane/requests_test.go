@@ -96,8 +96,8 @@ func TestGrantsAreListedAndRevoked(t *testing.T) {
 	t.Setenv("SUDO_UID", "4242")
 	command := commands(t, dir)
 	want := `REQUEST  SCOPE  ANSWER    LEFT                         USED  BY              OPERATION
-k3m9p    web    approved  2 uses                       1     ann (uid 1001)  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" ""
-zzzzz    web    denied    1m0s                         4     approver rules  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" ""
+k3m9p    web    approved  2 uses                       1     ann (uid 1001)  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" "" …
+zzzzz    web    denied    1m0s                         4     approver rules  exec "/w/\x1b[2J\x0a  argv      ls" "push\x0d\x1b]0;x\x07" "a b" "\u202egpj" "--\"" "" …
 `
 	if got := command("grants"); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

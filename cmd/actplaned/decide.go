@@ -18,12 +18,12 @@ func decide(p *ir.Program, q engine.Question) (engine.Verdict, error) {
 	v := engine.Verdict{Effect: d.Effect, Rule: d.Rule, Because: d.Because}
 	switch {
 	case d.Clause != nil:
-		v.Clause, v.Pos = d.Clause.Text, d.Clause.Pos
+		v.Clause, v.Pos, v.RuleAdded = d.Clause.Text, d.Clause.Pos, p.AddedAt(p.Rules[d.Clause.Rule].Layer)
 	case d.Default != nil:
-		v.Clause, v.Pos = d.Default.Text, d.Default.Pos
+		v.Clause, v.Pos, v.RuleAdded = d.Default.Text, d.Default.Pos, p.AddedAt(d.Default.Layer)
 		v.Because = "no allow clause of the policy matches, and without one `" + v.Clause + "` holds"
 	case d.Protect != nil:
-		v.Clause, v.Pos = "protect "+d.Protect.Text, d.Protect.Pos
+		v.Clause, v.Pos, v.RuleAdded = "protect "+d.Protect.Text, d.Protect.Pos, p.AddedAt(d.Protect.Layer)
 		v.Because = "`protect` lists it"
 	case d.Denied():
 		v.Because = d.Why

@@ -15,26 +15,29 @@ const DocumentVersion = 1
 // args, comm, cwd) is raw text, but for bytes that are no UTF-8, which are U+FFFD;
 // Inexact then tells that.
 type RequestDocument struct {
-	Version   int               `json:"version"`
-	ID        string            `json:"id"`
-	Scope     string            `json:"scope"` // the container's id
-	Name      string            `json:"name"`  // and its name
-	Image     string            `json:"image"`
-	State     string            `json:"state"`
-	Opened    time.Time         `json:"opened"`
-	Held      bool              `json:"held"`
-	Until     *time.Time        `json:"until"` // when a held one is refused
-	Operation string            `json:"operation"`
-	Object    string            `json:"object"`
-	Args      []string          `json:"args"`
-	ArgsCut   bool              `json:"args_cut"`
-	Inexact   bool              `json:"inexact"`
-	Mapped    bool              `json:"mapped"`
-	Rule      string            `json:"rule"`
-	Because   string            `json:"because"`
-	Clause    string            `json:"clause"`
-	Position  string            `json:"position"`
-	Layer     string            `json:"layer"` // the policy document
+	Version   int        `json:"version"`
+	ID        string     `json:"id"`
+	Scope     string     `json:"scope"` // the container's id
+	Name      string     `json:"name"`  // and its name
+	Image     string     `json:"image"`
+	State     string     `json:"state"`
+	Opened    time.Time  `json:"opened"`
+	Held      bool       `json:"held"`
+	Until     *time.Time `json:"until"` // when a held one is refused
+	Operation string     `json:"operation"`
+	Object    string     `json:"object"`
+	Args      []string   `json:"args"`
+	ArgsCut   bool       `json:"args_cut"`
+	Inexact   bool       `json:"inexact"`
+	Mapped    bool       `json:"mapped"`
+	Rule      string     `json:"rule"`
+	Because   string     `json:"because"`
+	Clause    string     `json:"clause"`
+	Position  string     `json:"position"`
+	Layer     string     `json:"layer"` // the policy document
+	// RuleAdded: a program in the container added that, at run time; Rule, Because and
+	// Clause are its words.
+	RuleAdded bool              `json:"rule_added"`
 	UID       uint32            `json:"uid"`
 	PID       int64             `json:"pid"`
 	Comm      string            `json:"comm"`
@@ -82,7 +85,7 @@ func (x *Request) Document() RequestDocument {
 		ID:      x.Id, Scope: x.Scope, Name: x.ScopeName, Image: x.Image, State: x.State, Opened: time.UnixMilli(x.OpenedUnixMs).UTC(),
 		Held: x.Held, Until: Instant(x.UntilUnixMs), Operation: x.Operation, Object: string(x.Object),
 		Args: texts(x.Args), ArgsCut: x.ArgsCut, Inexact: !utf8.Valid(x.Object) || !utf8.Valid(x.Cwd), Mapped: x.Mapped,
-		Rule: x.Rule, Because: x.Because, Clause: x.Clause, Position: x.ClausePos, Layer: x.Layer,
+		Rule: x.Rule, Because: x.Because, Clause: x.Clause, Position: x.ClausePos, Layer: x.Layer, RuleAdded: x.RuleAdded,
 		UID: x.Uid, PID: x.Pid, Comm: string(x.Comm), CWD: string(x.Cwd), Labels: append([]string{}, x.Labels...),
 		Deciding: x.Deciding, Ancestors: []AncestorLine{}, Warnings: []WarningDocument{}, Answer: x.Answered.document(),
 	}

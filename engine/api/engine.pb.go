@@ -1636,6 +1636,7 @@ type Event struct {
 	Warnings []string `protobuf:"bytes,26,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// The nearest processes above it in the scope, nearest first.
 	Parents       []*Parent `protobuf:"bytes,27,rep,name=parents,proto3" json:"parents,omitempty"`
+	RuleAdded     bool      `protobuf:"varint,28,opt,name=rule_added,json=ruleAdded,proto3" json:"rule_added,omitempty"` // what decided was added at run time, by a program in the scope
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1857,6 +1858,13 @@ func (x *Event) GetParents() []*Parent {
 		return x.Parents
 	}
 	return nil
+}
+
+func (x *Event) GetRuleAdded() bool {
+	if x != nil {
+		return x.RuleAdded
+	}
+	return false
 }
 
 // Parent is a process above another one, as it was then.
@@ -2507,8 +2515,9 @@ type Request struct {
 	Cwd          []byte     `protobuf:"bytes,24,opt,name=cwd,proto3" json:"cwd,omitempty"`            // as it was when the engine looked; empty when it is not known
 	// The processes above it in the container, nearest first, when the engine looked.
 	Ancestors     []*Ancestor `protobuf:"bytes,25,rep,name=ancestors,proto3" json:"ancestors,omitempty"`
-	Image         string      `protobuf:"bytes,26,opt,name=image,proto3" json:"image,omitempty"` // that the container was made of, as its starter called it; may be empty
-	Layer         string      `protobuf:"bytes,27,opt,name=layer,proto3" json:"layer,omitempty"` // the policy document that asks
+	Image         string      `protobuf:"bytes,26,opt,name=image,proto3" json:"image,omitempty"`                           // that the container was made of, as its starter called it; may be empty
+	Layer         string      `protobuf:"bytes,27,opt,name=layer,proto3" json:"layer,omitempty"`                           // the policy document that asks
+	RuleAdded     bool        `protobuf:"varint,28,opt,name=rule_added,json=ruleAdded,proto3" json:"rule_added,omitempty"` // which was added at run time, by a program in the container
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2730,6 +2739,13 @@ func (x *Request) GetLayer() string {
 		return x.Layer
 	}
 	return ""
+}
+
+func (x *Request) GetRuleAdded() bool {
+	if x != nil {
+		return x.RuleAdded
+	}
+	return false
 }
 
 // Warning is what an approver thinks that whoever decides should know.
@@ -3452,7 +3468,7 @@ const file_engine_proto_rawDesc = "" +
 	"\rEventsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x03 \x01(\bR\ahistory\"\xe5\x05\n" +
+	"\ahistory\x18\x03 \x01(\bR\ahistory\"\x84\x06\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
@@ -3486,7 +3502,9 @@ const file_engine_proto_rawDesc = "" +
 	"\x05chain\x18\x18 \x03(\v2\x1e.dev.actplane.engine.v1.OriginR\x05chain\x12\x16\n" +
 	"\x06reason\x18\x19 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bwarnings\x18\x1a \x03(\tR\bwarnings\x128\n" +
-	"\aparents\x18\x1b \x03(\v2\x1e.dev.actplane.engine.v1.ParentR\aparents\"S\n" +
+	"\aparents\x18\x1b \x03(\v2\x1e.dev.actplane.engine.v1.ParentR\aparents\x12\x1d\n" +
+	"\n" +
+	"rule_added\x18\x1c \x01(\bR\truleAdded\"S\n" +
 	"\x06Parent\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1d\n" +
@@ -3543,7 +3561,7 @@ const file_engine_proto_rawDesc = "" +
 	"\x0fRequestsRequest\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"\x89\x06\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"\xa8\x06\n" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x1d\n" +
@@ -3574,7 +3592,9 @@ const file_engine_proto_rawDesc = "" +
 	"\x03cwd\x18\x18 \x01(\fR\x03cwd\x12>\n" +
 	"\tancestors\x18\x19 \x03(\v2 .dev.actplane.engine.v1.AncestorR\tancestors\x12\x14\n" +
 	"\x05image\x18\x1a \x01(\tR\x05image\x12\x14\n" +
-	"\x05layer\x18\x1b \x01(\tR\x05layer\"9\n" +
+	"\x05layer\x18\x1b \x01(\tR\x05layer\x12\x1d\n" +
+	"\n" +
+	"rule_added\x18\x1c \x01(\bR\truleAdded\"9\n" +
 	"\aWarning\x12\x1a\n" +
 	"\bapprover\x18\x01 \x01(\tR\bapprover\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\"0\n" +

@@ -155,14 +155,14 @@ func shorten(text string) string {
 // where it is not one plain word, and is escaped.
 func (e Event) text() string {
 	if d := e.Denial; d != nil {
-		return fmt.Sprintf("%s: %s was denied%s", title(d.Scope, d.Name), operation(d.Operation, d.Object, d.Args), by(d.Rule, d.Because))
+		return fmt.Sprintf("%s: %s was denied%s", title(d.Scope, d.Name), operation(d.Operation, d.Object, d.Args, d.ArgsCut), by(d.Rule, d.Because, d.RuleAdded))
 	}
 	r := e.Request
-	what := operation(r.Operation, r.Object, r.Args)
+	what := operation(r.Operation, r.Object, r.Args, r.ArgsCut)
 	where := title(r.Scope, r.Name)
 	switch e.Type {
 	case "request.opened":
-		text := fmt.Sprintf("%s: request %s wants to %s%s", where, plain.Text(r.ID), what, by(r.Rule, r.Because))
+		text := fmt.Sprintf("%s: request %s wants to %s%s", where, plain.Text(r.ID), what, by(r.Rule, r.Because, r.RuleAdded))
 		for _, w := range r.Warnings {
 			text += fmt.Sprintf(" Warning of %s: %s", plain.Text(w.Approver), plain.Text(w.Text))
 		}
@@ -190,10 +190,22 @@ func who(a *api.AnswerDocument) string {
 	return fmt.Sprintf("uid %d", a.UID)
 }
 
-func by(rule, because string) string {
+// by tells what decides, and why. What a program in the container added is quoted: people
+// take the policy's words for its author's.
+func by(rule, because string, added bool) string {
 	text := ", by a default"
-	if rule != "" {
+	switch {
+	case rule != "" && added:
+		text = ", by rule " + plain.Word(rule)
+	case rule != "":
 		text = ", by rule " + plain.Text(rule)
+	}
+	if added {
+		text += ", which a program in the container added"
+		if because != "" {
+			text += ": " + plain.Word(because)
+		}
+		return text
 	}
 	if because != "" {
 		text += ": " + plain.Text(because)
@@ -201,10 +213,13 @@ func by(rule, because string) string {
 	return text
 }
 
-func operation(name, object string, args []string) string {
+func operation(name, object string, args []string, more bool) string {
 	text := plain.Text(name) + " " + plain.Word(object)
 	if name == "exec" && len(args) > 1 {
 		text += " " + plain.Words(args[1:])
+		if more {
+			text += " … and more"
+		}
 	}
 	return text
 }

@@ -58,6 +58,7 @@ type Denial struct {
 	ArgsCut   bool     `json:"args_cut"`
 	Rule      string   `json:"rule"`
 	Because   string   `json:"because"`
+	RuleAdded bool     `json:"rule_added"`
 	Clause    string   `json:"clause"`
 	Position  string   `json:"position"`
 	Labels    []string `json:"labels"`

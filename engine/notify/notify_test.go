@@ -321,6 +321,9 @@ func TestText(t *testing.T) {
 		`web: request a wants to exec /usr/bin/git, by a default Warning of w: \x1b[1m`: func(_ *Event, r *api.RequestDocument) {
 			r.Rule, r.Because, r.Warnings = "", "", []api.WarningDocument{{Approver: "w", Text: "\x1b[1m"}}
 		},
+		`web: request a wants to exec /usr/bin/git, by rule push, which a program in the container added: "Approved by \"security\"."`: func(_ *Event, r *api.RequestDocument) {
+			r.RuleAdded, r.Because = true, `Approved by "security".`
+		},
 	} {
 		e := request("a")
 		edit(&e, e.Request)

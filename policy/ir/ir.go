@@ -109,6 +109,12 @@ type Layer struct {
 	Added bool `json:",omitempty"`
 }
 
+// AddedAt tells whether a layer, by its number, came while the policy was in force: a program
+// in the container wrote its texts.
+func (p *Program) AddedAt(layer int) bool {
+	return layer >= 0 && layer < len(p.Layers) && p.Layers[layer].Added
+}
+
 // Label is a declared label. It belongs to the layer that declares it: inner
 // layers may test it, and neither give nor take it.
 type Label struct {
