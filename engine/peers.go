@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/actplane/actplane/engine/api"
+	"github.com/actplane/actplane/internal/sockpeer"
 )
 
 // peer is who is at the other end of a connection, as the kernel knows it.
@@ -45,6 +47,32 @@ func (p peer) operator(by *api.Operator) operator {
 		}
 	}
 	return o
+}
+
+// Outside says what is wrong with the other end of a connection of this host, if it is inside
+// a scope, or where it is cannot be told: a container that has the host's network could listen
+// where an approver does not any more.
+func (e *Engine) Outside(conn net.Conn) error {
+	where, err := sockpeer.Cgroup(conn)
+	if err != nil {
+		return fmt.Errorf("whether it is outside of every scope cannot be told: %w", err)
+	}
+	return e.outside(where)
+}
+
+// outside is Outside of a cgroup, by its path below the mount.
+func (e *Engine) outside(where string) error {
+	mount, err := e.config.host.Mount()
+	if err != nil {
+		return fmt.Errorf("whether it is outside of every scope cannot be told: %w", err)
+	}
+	dir := filepath.Join(mount, where)
+	for _, s := range e.live() {
+		if r := s.now(); r.Cgroup != "" && within(dir, r.Cgroup) {
+			return errors.New("it is inside a scope")
+		}
+	}
+	return nil
 }
 
 // userName is the name of a user; "" if there is none.

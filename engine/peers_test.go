@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -48,5 +49,25 @@ func TestWhoAnswers(t *testing.T) {
 			t.Errorf("%+v: %q, want %q; %v", c, by, c.want, r.Answered.By)
 		}
 		connection.Close()
+	}
+}
+
+// A container's process is nobody to ask, also where it listens at an approver's address.
+func TestOutside(t *testing.T) {
+	m := newMachine(t)
+	e, client, _ := m.start()
+	m.prepare(client, "c")
+	m.container("c", 100)
+	m.attach(client, "c", 100)
+	for where, inside := range map[string]bool{"/c": true, "/c/below/it": true, "/cc": false, "/": false, "/system.slice/opa.service": false} {
+		if err := e.outside(where); (err != nil) != inside {
+			t.Errorf("%s: %v", where, err)
+		}
+	}
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	if err := e.Outside(near); err == nil {
+		t.Error("where the other end is cannot be told, and it is taken")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/actplane/actplane/engine/approver"
 	"github.com/actplane/actplane/engine/notify"
 	"github.com/actplane/actplane/internal/approval"
+	"github.com/actplane/actplane/internal/hostcall"
 	"github.com/actplane/actplane/shim/prepare"
 )
 
@@ -34,19 +35,20 @@ type people struct {
 	*notify.Notifier
 	approvers *approver.Chain
 	file      string
+	peer      hostcall.Peer
 	log       *logrus.Entry
 
 	mu    sync.Mutex
 	fault string // why the file was not taken the last time; guarded by mu
 }
 
-func newPeople(file string, config *prepare.Config, log *logrus.Entry) (*people, error) {
-	p := &people{file: file, log: log}
+func newPeople(file string, config *prepare.Config, peer hostcall.Peer, log *logrus.Entry) (*people, error) {
+	p := &people{file: file, peer: peer, log: log}
 	var err error
-	if p.approvers, err = approver.New(config.Approvers, log); err != nil {
+	if p.approvers, err = approver.New(config.Approvers, peer, log); err != nil {
 		return nil, err
 	}
-	p.Notifier, err = notify.New(config.Notifications, log)
+	p.Notifier, err = notify.New(config.Notifications, peer, log)
 	return p, err
 }
 
@@ -81,7 +83,7 @@ func (p *people) reload() {
 
 // replace does both or, as far as can be known before, none.
 func (p *people) replace(config *prepare.Config) error {
-	if _, err := approver.New(config.Approvers, p.log); err != nil {
+	if _, err := approver.New(config.Approvers, p.peer, p.log); err != nil {
 		return err
 	}
 	if err := p.Notifier.Replace(config.Notifications); err != nil {

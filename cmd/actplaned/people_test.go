@@ -36,7 +36,7 @@ func TestReload(t *testing.T) {
 	}
 	log := logrus.New()
 	log.SetOutput(t.Output())
-	p, err := newPeople(file, config, logrus.NewEntry(log))
+	p, err := newPeople(file, config, nil, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,13 +110,13 @@ func serve(o options) error {
 			notifyReady()
 		},
 	}
-	people, err := newPeople(prepare.DefaultHost().Config, config, log)
+	var e *engine.Engine // is there before anybody is asked or told
+	people, err := newPeople(prepare.DefaultHost().Config, config, func(conn net.Conn) error { return e.Outside(conn) }, log)
 	if err != nil {
 		return err
 	}
 	settings.Approvers, settings.Notifications = people.approvers, people
-	e, err := engine.New(settings)
-	if err != nil {
+	if e, err = engine.New(settings); err != nil {
 		return err
 	}
 	// Whoever reads the log may end before us.

@@ -11,6 +11,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/actplane/actplane/internal/sockpeer"
 )
 
 // ListenUnix listens on a socket that only its owner can reach. One that nobody serves any
@@ -85,7 +87,7 @@ func tryPeer(listener net.Listener) error {
 		}
 		defer far.Close()
 		if far.RemoteAddr().String() == near.LocalAddr().String() { // nobody was faster
-			_, err := peerCgroup(far)
+			_, err := sockpeer.Cgroup(far)
 			return err
 		}
 	}

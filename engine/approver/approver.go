@@ -62,6 +62,7 @@ type Warning struct{ Approver, Text string }
 // Chain is the approvers of a host, in order. Its methods may be called concurrently.
 type Chain struct {
 	links atomic.Pointer[[]link]
+	peer  hostcall.Peer
 	log   *logrus.Entry
 }
 
@@ -71,9 +72,10 @@ type link struct {
 	room   chan struct{}
 }
 
-// New makes a chain of approvers that were checked. Without any it asks nobody.
-func New(approvers []approval.Approver, log *logrus.Entry) (*Chain, error) {
-	c := &Chain{log: log}
+// New makes a chain of approvers that were checked. Without any it asks nobody. Who answers
+// at a URL or socket is looked at by peer, if that is not nil.
+func New(approvers []approval.Approver, peer hostcall.Peer, log *logrus.Entry) (*Chain, error) {
+	c := &Chain{peer: peer, log: log}
 	return c, c.Replace(approvers)
 }
 
@@ -83,7 +85,7 @@ func New(approvers []approval.Approver, log *logrus.Entry) (*Chain, error) {
 func (c *Chain) Replace(approvers []approval.Approver) error {
 	links := make([]link, 0, len(approvers))
 	for _, a := range approvers {
-		caller, err := hostcall.New(a.Target)
+		caller, err := hostcall.New(a.Target, c.peer)
 		if err != nil {
 			return fmt.Errorf("approver %q: %w", a.Name, err)
 		}

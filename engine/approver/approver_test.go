@@ -41,7 +41,7 @@ func chain(t *testing.T, approvers ...approval.Approver) *Chain {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := New(approvers, logrus.NewEntry(log))
+	c, err := New(approvers, nil, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,7 @@ type Denial struct {
 // Notifier tells all targets. Its methods may be called concurrently; a nil one does
 // nothing.
 type Notifier struct {
+	peer    hostcall.Peer // looks at who answers at a URL or socket of this host, if not nil
 	log     *logrus.Entry
 	pause   func(context.Context, time.Duration) bool // false: the context has ended
 	changed chan struct{}                             // told when the targets are others
@@ -102,8 +103,8 @@ type counters struct {
 }
 
 // New makes a notifier of notifications that were checked. Without any it tells nobody.
-func New(notifications []approval.Notification, log *logrus.Entry) (*Notifier, error) {
-	n := &Notifier{log: log, pause: pause, changed: make(chan struct{}, 1)}
+func New(notifications []approval.Notification, peer hostcall.Peer, log *logrus.Entry) (*Notifier, error) {
+	n := &Notifier{peer: peer, log: log, pause: pause, changed: make(chan struct{}, 1)}
 	return n, n.Replace(notifications)
 }
 
@@ -133,7 +134,7 @@ func (n *Notifier) Replace(notifications []approval.Notification) error {
 }
 
 func (n *Notifier) target(one approval.Notification) (*target, error) {
-	caller, err := hostcall.New(one.Target)
+	caller, err := hostcall.New(one.Target, n.peer)
 	if err != nil {
 		return nil, err
 	}

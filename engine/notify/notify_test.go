@@ -108,7 +108,7 @@ func run(t *testing.T, n approval.Notification) (*Notifier, *clock) {
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	notifier, err := New(notifications, logrus.NewEntry(log))
+	notifier, err := New(notifications, nil, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}

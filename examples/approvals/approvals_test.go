@@ -58,7 +58,7 @@ func TestReceiver(t *testing.T) {
 		if err := approval.CheckAll(nil, notifications); err != nil {
 			t.Fatal(err)
 		}
-		notifier, err := notify.New(notifications, logrus.NewEntry(log))
+		notifier, err := notify.New(notifications, nil, logrus.NewEntry(log))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestPushRules(t *testing.T) {
 	config.Approvers[0] = rules
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	chain, err := approver.New(config.Approvers[:1], logrus.NewEntry(log))
+	chain, err := approver.New(config.Approvers[:1], nil, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}

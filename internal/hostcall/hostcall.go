@@ -18,6 +18,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os/exec"
 	"strings"
@@ -50,6 +51,11 @@ func (s StatusError) Error() string {
 	return fmt.Sprintf("it answers %d %s", int(s), http.StatusText(int(s)))
 }
 
+// Peer looks at a connection to a target of this host before anything is sent, and says what
+// is wrong with whoever is at its other end. When the target is down, its port or socket can
+// be somebody else's: a container's that has the host's network, too.
+type Peer func(net.Conn) error
+
 // Caller asks one target. It may be used by several goroutines.
 type Caller struct {
 	target     approval.Target
@@ -57,15 +63,15 @@ type Caller struct {
 	client     *http.Client // nil for a program
 }
 
-// New makes a caller of a target that was checked.
-func New(target approval.Target) (*Caller, error) {
+// New makes a caller of a target that was checked. A nil peer takes whoever answers.
+func New(target approval.Target, peer Peer) (*Caller, error) {
 	credential, err := target.Credential()
 	if err != nil {
 		return nil, err
 	}
 	c := &Caller{target: target, credential: credential}
 	if target.URL != "" {
-		c.client = newClient(&target)
+		c.client = newClient(&target, peer)
 	}
 	return c, nil
 }
@@ -146,21 +152,35 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // newClient makes a client that goes where the URL says and nowhere else.
-func newClient(target *approval.Target) *http.Client {
+func newClient(target *approval.Target, peer Peer) *http.Client {
 	dialer := &net.Dialer{}
 	transport := &http.Transport{
 		Proxy: nil, MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if target.Socket != "" {
-				return dialer.DialContext(ctx, "unix", target.Socket)
+				network, address = "unix", target.Socket
 			}
-			return dialHost(ctx, dialer, network, address)
+			conn, err := dialHost(ctx, dialer, network, address)
+			if err != nil || peer == nil || !ofHost(conn) {
+				return conn, err
+			}
+			if err := peer(conn); err != nil {
+				conn.Close()
+				return nil, fmt.Errorf("who answers there is not asked: %w", err)
+			}
+			return conn, nil
 		},
 	}
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// ofHost tells whether a connection ends on this host, as far as its address says.
+func ofHost(conn net.Conn) bool {
+	address, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	return err != nil || address.Addr().Unmap().IsLoopback() // else a Unix socket
 }
 
 // dialHost asks no resolver for localhost.

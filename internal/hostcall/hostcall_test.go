@@ -35,7 +35,7 @@ func script(t *testing.T, text string) approval.Target {
 
 func call(t *testing.T, target approval.Target, input string) (string, error) {
 	t.Helper()
-	caller, err := New(target)
+	caller, err := New(target, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestProgramTimesOut(t *testing.T) {
 	}
 	// So it does when who asks goes away.
 	ctx, cancel := context.WithCancel(context.Background())
-	caller, err := New(script(t, "sleep 1000"))
+	caller, err := New(script(t, "sleep 1000"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,5 +183,42 @@ func TestURL(t *testing.T) {
 	target = approval.Target{Name: "u", URL: "http://127.0.0.1:1/secret", Timeout: time.Second}
 	if _, err := call(t, target, ""); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Nobody gets a byte of what is asked who is not the host's.
+func TestPeer(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		fmt.Fprint(w, `{"decision":"grant"}`)
+	}))
+	defer server.Close()
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go http.Serve(listener, server.Config.Handler)
+	defer listener.Close()
+	foreign := errors.New("it is inside a scope")
+	for _, target := range []approval.Target{
+		{URL: server.URL, Timeout: 10 * time.Second}, {URL: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), Timeout: 10 * time.Second},
+		{URL: "http://x/", Socket: socket, Timeout: 10 * time.Second},
+	} {
+		var refuse error
+		caller, err := New(target, func(net.Conn) error { return refuse })
+		if err != nil {
+			t.Fatal(err)
+		}
+		refuse = foreign
+		if _, err := caller.Call(t.Context(), nil, nil); !errors.Is(err, foreign) || asked != 0 {
+			t.Errorf("%s: %v, asked %d times", target.URL, err, asked)
+		}
+		refuse = nil
+		if _, err := caller.Call(t.Context(), nil, nil); err != nil || asked != 1 {
+			t.Errorf("%s: %v, asked %d times", target.URL, err, asked)
+		}
+		asked = 0
 	}
 }
