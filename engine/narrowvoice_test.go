@@ -30,7 +30,7 @@ func TestAddedRulesAreNamed(t *testing.T) {
 		}
 	}
 	m.kernel.records <- kernel.Record{
-		Slot: slot, Clause: number, Default: -1, Effect: ir.Ask, Op: ir.Exec, Object: "/usr/bin/curl", Args: []string{"curl"},
+		Slot: slot, Time: m.now(), Clause: number, Default: -1, Effect: ir.Ask, Op: ir.Exec, Object: "/usr/bin/curl", Args: []string{"curl"},
 		Asked: kernel.Opened, Ask: kernel.AskKey{7}, PID: 100, Comm: "x",
 	}
 	events := waitEvents(t, client, "c", 2)
