@@ -29,6 +29,11 @@ const (
 	maxAdded       = 16          // different documents
 	addedPause     = time.Second // between two of them
 	maxDiagnostics = 50          // that are told
+
+	// What takes longer to compile than fastCompile is followed by a rest of restFactor times
+	// as long, in which nothing is compiled for the same container: it is the host's time.
+	fastCompile = 20 * time.Millisecond
+	restFactor  = 9
 )
 
 // addition tells how a layer came that was added at run time.
@@ -57,26 +62,72 @@ func turnedDown(code int, format string, args ...any) error {
 }
 
 // narrow adds rules to a scope's policy. They can only refuse more: what the policy says
-// stays as it is, and they are a layer inside of it.
+// stays as it is, and they are a layer inside of it. Who asks waits for others of its scope
+// and for the compiler, and nobody waits for that who stops or locks the scope, or answers
+// its requests.
 func (e *Engine) narrow(ctx context.Context, s *scope, peer feedback.Process, req feedback.NarrowRequest) (feedback.Narrowed, error) {
 	if e.config.NoNarrowing {
 		return feedback.Narrowed{}, turnedDown(http.StatusForbidden, "this host does not let containers add rules to their policy (narrowing: refuse, in /etc/actplane/config.yaml)")
 	}
-	defer e.ids.lock(s.id)()
-	r := s.now()
-	if e.scope(s.id) != s || r.State != enforcing || r.Slot == nil {
-		return feedback.Narrowed{}, turnedDown(http.StatusConflict, "the container's policy is not in force, so that nothing can be added to it")
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if err := ctx.Err(); err != nil {
+		return feedback.Narrowed{}, err // who asked has gone
 	}
-	by, err := e.addedFor(*r.Slot, peer, req)
+	answer, err := e.recall(s, peer, req)
+	if err != nil || answer.Known {
+		return answer, err
+	}
+	made, err := e.compileAdded(ctx, s, req)
 	if err != nil {
 		return feedback.Narrowed{}, err
 	}
-	for _, l := range r.Layers {
-		if l.Added != nil && l.Added.Process == by.Process && string(l.Text) == req.Policy {
-			return e.known(s, *r.Slot, l, by)
+	return e.add(s, peer, req, made)
+}
+
+// slotOf is where a scope's policy is in force, of which the id is locked.
+func (e *Engine) slotOf(s *scope) (kernel.Slot, error) {
+	r := s.now()
+	if e.scope(s.id) != s || r.State != enforcing || r.Slot == nil {
+		return kernel.Slot{}, turnedDown(http.StatusConflict, "the container's policy is not in force, so that nothing can be added to it")
+	}
+	return *r.Slot, nil
+}
+
+// recall looks whether rules were added before, which are given to one process more then,
+// and else whether others can be added now.
+func (e *Engine) recall(s *scope, peer feedback.Process, req feedback.NarrowRequest) (feedback.Narrowed, error) {
+	defer e.ids.lock(s.id)()
+	slot, err := e.slotOf(s)
+	if err != nil {
+		return feedback.Narrowed{}, err
+	}
+	by, err := e.addedFor(slot, peer, req)
+	if err != nil {
+		return feedback.Narrowed{}, err
+	}
+	count, now := 0, e.config.now()
+	for _, l := range s.now().Layers {
+		if l.Added == nil {
+			continue
+		}
+		if l.Added.Process == by.Process && string(l.Text) == req.Policy {
+			return e.known(s, slot, l, by)
+		}
+		count++
+		if now.Sub(l.Added.Time) < addedPause {
+			err = turnedDown(http.StatusTooManyRequests, "rules were added less than a second ago; try again in a second")
 		}
 	}
-	return e.add(ctx, s, by, req.Policy)
+	switch {
+	case err != nil:
+		return feedback.Narrowed{}, err
+	case count >= maxAdded:
+		return feedback.Narrowed{}, turnedDown(http.StatusConflict, "%d different documents of rules were added to this container's policy already, which is the limit", count)
+	case now.Before(s.rested):
+		return feedback.Narrowed{}, turnedDown(http.StatusTooManyRequests, "to compile the last rules took long; try again in %s", s.rested.Sub(now).Round(time.Second/10))
+	}
+	return feedback.Narrowed{}, nil
 }
 
 // addedFor finds the process for which rules are added.
@@ -135,64 +186,89 @@ func (e *Engine) known(s *scope, slot kernel.Slot, l layer, by addition) (feedba
 	return answer, nil
 }
 
-// add puts a new layer into force. The lock of the scope's id is held.
-func (e *Engine) add(ctx context.Context, s *scope, by addition, text string) (feedback.Narrowed, error) {
-	r := s.now()
-	count := 0
-	for _, l := range r.Layers {
-		if l.Added == nil {
-			continue
-		}
-		count++
-		if e.config.now().Sub(l.Added.Time) < addedPause {
-			return feedback.Narrowed{}, turnedDown(http.StatusTooManyRequests, "rules were added less than a second ago; try again in a second")
-		}
-	}
-	if count >= maxAdded {
-		return feedback.Narrowed{}, turnedDown(http.StatusConflict, "%d different documents of rules were added to this container's policy already, which is the limit", count)
-	}
+// made is a policy with what is to be added to it. Its image is to be released.
+type made struct {
+	before   *ir.Program
+	program  *ir.Program
+	text     []byte
+	image    *image
+	warnings diag.List
+}
+
+// compileAdded makes the policy that a scope is to have. Its lock for adding is held, so that
+// what it has does not change meanwhile, and not that of its id.
+func (e *Engine) compileAdded(ctx context.Context, s *scope, req feedback.NarrowRequest) (made, error) {
 	e.narrowing.Lock() // one at a time: a policy takes time and memory to compile
 	defer e.narrowing.Unlock()
 	if err := ctx.Err(); err != nil {
-		return feedback.Narrowed{}, err // who asked has gone
+		return made{}, err
 	}
-	before := s.rules()
-	l := layer{Name: "added-" + strconv.Itoa(count+1), Text: []byte(text), Added: &by}
-	extended, err := policy.Extend(before, policy.Addition{Name: l.Name, Text: l.Text, Confine: by.Process})
+	began := time.Now()
+	defer func() {
+		if took := time.Since(began); took > fastCompile {
+			s.rested = e.config.now().Add(restFactor * took)
+		}
+	}()
+	out := made{before: s.rules()}
+	extended, err := policy.Extend(out.before, policy.Addition{Name: addedName(s), Text: []byte(req.Policy), Confine: req.For == feedback.ForProcess})
 	if err != nil {
-		return feedback.Narrowed{}, wrong(err)
+		return made{}, wrong(err)
 	}
-	if by.Process {
-		by.Label = 1 << (len(extended.Program.Labels) - 1)
+	out.program, out.warnings = extended.Program, extended.Warnings
+	if out.text, err = json.Marshal(out.program); err != nil {
+		return made{}, fmt.Errorf("encode policy: %w", err)
 	}
-	if err := e.putIntoForce(s, extended.Program, l); err != nil {
+	if out.image, err = e.images.acquire(out.text); err != nil {
+		return made{}, turnedDown(http.StatusUnprocessableEntity, "the policy with these rules is too large: %v", err)
+	}
+	return out, nil
+}
+
+// addedName is that of the next layer that is added to a scope.
+func addedName(s *scope) string {
+	count := 1
+	for _, l := range s.now().Layers {
+		if l.Added != nil {
+			count++
+		}
+	}
+	return "added-" + strconv.Itoa(count)
+}
+
+// add puts a new layer into force.
+func (e *Engine) add(s *scope, peer feedback.Process, req feedback.NarrowRequest, m made) (feedback.Narrowed, error) {
+	defer e.ids.lock(s.id)()
+	slot, err := e.slotOf(s)
+	if err == nil && s.rules() != m.before {
+		err = turnedDown(http.StatusConflict, "the container's policy has changed meanwhile; try again")
+	}
+	var by addition
+	if err == nil {
+		by, err = e.addedFor(slot, peer, req) // as of now: a pid can be another's since
+	}
+	if err != nil {
+		e.images.release(m.image)
 		return feedback.Narrowed{}, err
 	}
 	if by.Process {
-		if err := e.config.Kernel.Confine(*r.Slot, by.PID, by.Label); err != nil {
+		by.Label = 1 << (len(m.program.Labels) - 1)
+	}
+	l := layer{Name: addedName(s), Text: []byte(req.Policy), Added: &by}
+	if err := s.change(func(r *record) { r.Next = &next{Program: m.text, Layer: l} }); err != nil {
+		e.images.release(m.image)
+		return feedback.Narrowed{}, err
+	}
+	// The record is saved before and after: a daemon that is started in between does it again.
+	if err := e.swap(s, m.image); err != nil {
+		return feedback.Narrowed{}, err
+	}
+	if by.Process {
+		if err := e.config.Kernel.Confine(slot, by.PID, by.Label); err != nil {
 			return feedback.Narrowed{}, fmt.Errorf("add rules for a process: %w", err)
 		}
 	}
 	e.tellAdded(s, l, by)
-	return feedback.Narrowed{PolicyLayer: l.told(), Warnings: diagnostics(extended.Warnings), Notes: notes(before, extended.Program)}, nil
-}
-
-// putIntoForce swaps the policy of a scope that runs. Its record is saved before and
-// after: a daemon that is started in between does it again.
-func (e *Engine) putIntoForce(s *scope, program *ir.Program, l layer) error {
-	text, err := json.Marshal(program)
-	if err != nil {
-		return fmt.Errorf("encode policy: %w", err)
-	}
-	img, err := e.images.acquire(text)
-	if err != nil {
-		return turnedDown(http.StatusUnprocessableEntity, "the policy with these rules is too large: %v", err)
-	}
-	if err := s.change(func(r *record) { r.Next = &next{Program: text, Layer: l} }); err != nil {
-		e.images.release(img)
-		return err
-	}
-	return e.swap(s, img)
+	return feedback.Narrowed{PolicyLayer: l.told(), Warnings: diagnostics(m.warnings), Notes: notes(m.before, m.program)}, nil
 }
 
 // swap brings what the record says comes next into the kernel, and makes it the present.

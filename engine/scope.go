@@ -34,6 +34,9 @@ type scope struct {
 
 	telling sync.Mutex // held while lost records are told of
 
+	adding sync.Mutex // held while rules are added; taken before the lock of its id
+	rested time.Time  // guarded by adding; not before it are rules compiled for it again
+
 	mu        sync.Mutex
 	record    record             // guarded by mu
 	program   *ir.Program        // guarded by mu; what is in force, never changed itself
