@@ -3,12 +3,15 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/actplane/actplane/feedback"
 	"github.com/actplane/actplane/policy/ir"
@@ -35,7 +38,7 @@ type Verdict struct {
 }
 
 // Check implements feedback.Scope.
-func (i *inside) Check(_ context.Context, peer feedback.Process, req feedback.CheckRequest) (feedback.Checked, error) {
+func (i *inside) Check(ctx context.Context, peer feedback.Process, req feedback.CheckRequest) (feedback.Checked, error) {
 	e, r := i.engine, i.scope.now()
 	if e.config.Decide == nil || r.State != enforcing || r.Slot == nil {
 		return feedback.Checked{}, turnedDown(http.StatusConflict, "the container's policy is not in force")
@@ -52,9 +55,11 @@ func (i *inside) Check(_ context.Context, peer feedback.Process, req feedback.Ch
 	if q.Gates, err = e.config.Kernel.Gates(*r.Slot); err != nil {
 		return feedback.Checked{}, fmt.Errorf("read gates: %w", err)
 	}
-	e.checking.Lock() // one at a time: the model takes its time
-	defer e.checking.Unlock()
-	v, err := e.config.Decide(i.scope.rules(), q)
+	v, err := e.decide(ctx, i.scope, q)
+	var refusal *feedback.Refusal
+	if errors.As(err, &refusal) || ctx.Err() != nil {
+		return feedback.Checked{}, cmp.Or(ctx.Err(), err)
+	}
 	if err != nil {
 		return feedback.Checked{}, turnedDown(http.StatusBadRequest, "it cannot be decided: %v", err)
 	}
@@ -62,6 +67,23 @@ func (i *inside) Check(_ context.Context, peer feedback.Process, req feedback.Ch
 		Effect: checkedEffect(v.Effect), Operation: req.Operation, Object: req.Object, Args: q.Args,
 		Rule: v.Rule, Because: v.Because, Clause: v.Clause, ClausePosition: v.Pos, RuleAdded: v.RuleAdded,
 	}), nil
+}
+
+// decide asks the model, which takes its time: one question at a time, and of one container
+// not all the time.
+func (e *Engine) decide(ctx context.Context, s *scope, q Question) (Verdict, error) {
+	leave, err := s.checking.enter(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer leave()
+	if err := s.checking.rest(ctx); err != nil {
+		return Verdict{}, err
+	}
+	e.checking.Lock()
+	defer e.checking.Unlock()
+	defer s.checking.worked(time.Now())
+	return e.config.Decide(s.rules(), q)
 }
 
 func checkedEffect(e ir.Effect) feedback.Effect {

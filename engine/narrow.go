@@ -29,11 +29,6 @@ const (
 	maxAdded       = 16          // different documents
 	addedPause     = time.Second // between two of them
 	maxDiagnostics = 50          // that are told
-
-	// What takes longer to compile than fastCompile is followed by a rest of restFactor times
-	// as long, in which nothing is compiled for the same container: it is the host's time.
-	fastCompile = 20 * time.Millisecond
-	restFactor  = 9
 )
 
 // addition tells how a layer came that was added at run time.
@@ -69,14 +64,17 @@ func (e *Engine) narrow(ctx context.Context, s *scope, peer feedback.Process, re
 	if e.config.NoNarrowing {
 		return feedback.Narrowed{}, turnedDown(http.StatusForbidden, "this host does not let containers add rules to their policy (narrowing: refuse, in /etc/actplane/config.yaml)")
 	}
-	s.adding.Lock()
-	defer s.adding.Unlock()
-	if err := ctx.Err(); err != nil {
-		return feedback.Narrowed{}, err // who asked has gone
+	leave, err := s.adding.enter(ctx)
+	if err != nil {
+		return feedback.Narrowed{}, err
 	}
+	defer leave()
 	answer, err := e.recall(s, peer, req)
 	if err != nil || answer.Known {
 		return answer, err
+	}
+	if err := s.adding.rest(ctx); err != nil {
+		return feedback.Narrowed{}, err
 	}
 	made, err := e.compileAdded(ctx, s, req)
 	if err != nil {
@@ -124,8 +122,6 @@ func (e *Engine) recall(s *scope, peer feedback.Process, req feedback.NarrowRequ
 		return feedback.Narrowed{}, err
 	case count >= maxAdded:
 		return feedback.Narrowed{}, turnedDown(http.StatusConflict, "%d different documents of rules were added to this container's policy already, which is the limit", count)
-	case now.Before(s.rested):
-		return feedback.Narrowed{}, turnedDown(http.StatusTooManyRequests, "to compile the last rules took long; try again in %s", s.rested.Sub(now).Round(time.Second/10))
 	}
 	return feedback.Narrowed{}, nil
 }
@@ -203,12 +199,7 @@ func (e *Engine) compileAdded(ctx context.Context, s *scope, req feedback.Narrow
 	if err := ctx.Err(); err != nil {
 		return made{}, err
 	}
-	began := time.Now()
-	defer func() {
-		if took := time.Since(began); took > fastCompile {
-			s.rested = e.config.now().Add(restFactor * took)
-		}
-	}()
+	defer s.adding.worked(time.Now())
 	out := made{before: s.rules()}
 	extended, err := policy.Extend(out.before, policy.Addition{Name: addedName(s), Text: []byte(req.Policy), Confine: req.For == feedback.ForProcess})
 	if err != nil {

@@ -39,7 +39,7 @@ func (m *machine) narrowed(e *Engine, client api.EngineClient, pid int) (*inside
 }
 
 func (m *machine) narrow(i *inside, peer feedback.Process, whom, text string) (feedback.Narrowed, error) {
-	i.scope.rested = time.Time{} // this machine may be slow
+	i.scope.adding.rested = time.Time{} // this machine may be slow
 	return i.Narrow(m.t.Context(), peer, feedback.NarrowRequest{Policy: text, For: whom})
 }
 

@@ -70,7 +70,7 @@ func TestCompilerRests(t *testing.T) {
 	e, client, _ := m.start()
 	i, _, peer := m.narrowed(e, client, 100)
 	e.images.compile = func(*ir.Program) (*dfa.Image, error) {
-		time.Sleep(2 * fastCompile)
+		time.Sleep(8 * fastWork)             // the rest is longer than anybody waits
 		return nil, context.DeadlineExceeded // whatever is wrong with it
 	}
 	_, err := m.narrow(i, peer, feedback.ForContainer, cut)
@@ -79,7 +79,40 @@ func TestCompilerRests(t *testing.T) {
 		_, err := i.Narrow(t.Context(), peer, feedback.NarrowRequest{Policy: cut, For: feedback.ForContainer})
 		return err
 	}
-	wantRefusal(t, ask(), http.StatusTooManyRequests, "took long; try again in")
-	m.advance(time.Hour)
+	wantRefusal(t, ask(), http.StatusTooManyRequests, "took long")
+	i.scope.adding.rested = time.Now()
 	wantRefusal(t, ask(), http.StatusUnprocessableEntity, "too large")
+}
+
+// Nor is the model asked all the time, and while it decides for one container others of the
+// same wait for that alone.
+func TestChecksRest(t *testing.T) {
+	m := newMachine(t)
+	m.compile = policy.CompileProgram
+	e, client, _ := m.start()
+	i, _, peer := m.narrowed(e, client, 100)
+	asked := 0
+	e.config.Decide = func(*ir.Program, Question) (Verdict, error) {
+		asked++
+		time.Sleep(8 * fastWork)
+		return Verdict{Effect: ir.Allow}, nil
+	}
+	ask := func(ctx context.Context) error {
+		_, err := i.Check(ctx, peer, feedback.CheckRequest{Operation: "exec", Object: "/bin/x"})
+		return err
+	}
+	if err := ask(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, ask(t.Context()), http.StatusTooManyRequests, "took long")
+	i.scope.checking.rested = time.Now().Add(maxRest)
+	gone, goes := context.WithCancel(t.Context())
+	goes()
+	if err := ask(gone); err == nil || asked != 1 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	i.scope.checking.rested = time.Now().Add(fastWork)
+	if err := ask(t.Context()); err != nil || asked != 2 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
 }

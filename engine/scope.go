@@ -34,8 +34,8 @@ type scope struct {
 
 	telling sync.Mutex // held while lost records are told of
 
-	adding sync.Mutex // held while rules are added; taken before the lock of its id
-	rested time.Time  // guarded by adding; not before it are rules compiled for it again
+	adding   turns // of those who add rules; before the lock of its id
+	checking turns // of those who ask what would be allowed
 
 	mu        sync.Mutex
 	record    record             // guarded by mu

@@ -329,3 +329,41 @@ func FuzzParseQuery(f *testing.F) {
 		}
 	})
 }
+
+// However much a container gets into its records, answers stay small enough for who reads
+// them: names that are long and have to be escaped, chains, rules of its own.
+func TestAnswersStaySmall(t *testing.T) {
+	long := strings.Repeat("\x01\u202e", 1<<10)
+	step := Step{Way: WayRead, Object: long, Program: long}
+	item := Item{
+		Effect: Block, Operation: "exec", Object: long, Rule: strings.Repeat(long, 8), Because: strings.Repeat(long, 8), Clause: strings.Repeat(long, 8),
+		RuleAdded: true, Labels: []string{long, "A"}, Also: []string{long, long}, Parents: []Parent{{Program: long}},
+	}
+	for range maxRawArgs {
+		item.Args = append(item.Args, long)
+	}
+	for range 8 {
+		item.Origins = append(item.Origins, Origin{Label: long, Gate: strings.Repeat(long, 8), Steps: []Step{step, step, step, step, step, step, step, step}})
+	}
+	var items []Item
+	for n := range 200 {
+		item.Sequence = uint64(n + 1)
+		items = append(items, item)
+	}
+	small := push()
+	for after := uint64(0); after < 200; {
+		page := newPage(items[after:], after, 1000, func(Item) bool { return true })
+		text, err := EncodeJSON(page)
+		if err != nil || len(page.Items) == 0 || page.Cursor <= after {
+			t.Fatalf("%v, %d items, cursor %d behind %d", err, len(page.Items), page.Cursor, after)
+		}
+		if len(text) > 4<<20 || len(page.Items) > 1 && len(text) > 2*maxPageBytes {
+			t.Fatalf("%d bytes for %d items", len(text), len(page.Items))
+		}
+		after = page.Cursor + 50
+	}
+	small.Sequence = 1
+	if page := newPage([]Item{small, small, small}, 0, 1000, func(Item) bool { return true }); len(page.Items) != 3 {
+		t.Errorf("%d items", len(page.Items))
+	}
+}

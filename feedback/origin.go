@@ -287,6 +287,7 @@ func inside(origins []Origin) []Origin {
 	out := make([]Origin, len(origins))
 	for i, origin := range origins {
 		out[i] = origin
+		out[i].Label, out[i].Gate = cut(origin.Label, maxRawArg), cut(origin.Gate, maxRawArg)
 		out[i].Steps = make([]Step, len(origin.Steps))
 		for n, step := range origin.Steps {
 			step.HostPID = 0

@@ -152,11 +152,42 @@ func newPage(items []Item, after, upTo uint64, wanted func(Item) bool) Page {
 	return page
 }
 
-// size is about what an entry takes on the wire.
+// size is about what an entry takes on the wire: escapes and all, since a container chooses
+// what has to be escaped.
 func (e Entry) size() int {
-	size := 512 + len(e.Object) + len(e.Because) + len(e.Clause) + len(e.Message)
-	for _, arg := range e.Args {
-		size += 3 + len(arg)
+	const entry, name, step = 512, 3, 256
+	size := entry + escaped(e.Object, e.Rule, e.Because, e.Clause, e.Reason, e.Message)
+	for _, names := range [][]string{e.Args, e.Labels, e.Also, e.Warnings} {
+		size += name*len(names) + escaped(names...)
+	}
+	for _, parent := range e.Parents {
+		size += step + escaped(parent.Program)
+	}
+	for _, origin := range e.Chain {
+		size += step + escaped(origin.Label, origin.Gate)
+		for _, s := range origin.Steps {
+			size += step + escaped(s.Object, s.Program)
+		}
+	}
+	return size
+}
+
+// escaped is how many bytes texts take in JSON of ASCII.
+func escaped(texts ...string) (size int) {
+	const escape = 6
+	for _, text := range texts {
+		for _, r := range text {
+			switch {
+			case r < ' ' || r > 0x7e && r < 0x10000:
+				size += escape
+			case r >= 0x10000:
+				size += 2 * escape
+			case r == '"' || r == '\\':
+				size += 2
+			default:
+				size++
+			}
+		}
 	}
 	return size
 }

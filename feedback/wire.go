@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf16"
@@ -114,12 +115,12 @@ func newEntry(item Item) Entry {
 		Object:         cut(item.Object, maxRawText),
 		Args:           shown,
 		ArgsCut:        argsCut,
-		Rule:           item.Rule,
+		Rule:           cut(item.Rule, maxRawArg),
 		Because:        cut(item.Because, maxRawText),
 		RuleAdded:      item.RuleAdded,
 		Clause:         cut(item.Clause, maxRawText),
 		ClausePosition: item.ClausePosition,
-		Labels:         item.Labels,
+		Labels:         cutAll(item.Labels),
 		Chain:          inside(item.Origins),
 		Parents:        parentsInside(item.Parents),
 		Process:        EntryProcess{ID: strconv.FormatUint(item.Process.ID, 10), Comm: item.Process.Comm},
@@ -128,12 +129,21 @@ func newEntry(item Item) Entry {
 		Reason:         cut(item.Reason, maxRawText),
 		Warnings:       item.Warnings,
 		Until:          item.Until,
-		Also:           item.Also,
+		Also:           cutAll(item.Also),
 		AlsoCut:        item.AlsoCut,
 		Unrecorded:     item.Unrecorded,
 		Lost:           item.Lost,
 		Message:        item.Message(),
 	}
+}
+
+// cutAll cuts names: rules that are added at run time may have long ones.
+func cutAll(names []string) []string {
+	out := slices.Clone(names)
+	for i, name := range out {
+		out[i] = cut(name, maxRawArg)
+	}
+	return out
 }
 
 // EncodeJSON marshals to one line of ASCII. encoding/json leaves DEL, the C1 controls and
