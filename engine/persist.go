@@ -51,7 +51,7 @@ func (e *Engine) answersInForce(s *scope, slot kernel.Slot) ([]byte, error) {
 	}
 	var kept []request
 	for _, r := range s.requests.list() {
-		if !r.Answer.inForce(e.config.now()) || strings.HasPrefix(r.Item.ClausePosition, "added-") {
+		if !r.Answer.inForce(e.config.now()) || r.Item.RuleAdded {
 			continue // rules that were added have other numbers the next time
 		}
 		if r.Answer.Count > 0 {
@@ -117,6 +117,9 @@ func (e *Engine) restoreAnswers(s *scope, slot kernel.Slot, saved *state.Saved) 
 	kept = slices.DeleteFunc(kept, func(r *request) bool { return !r.Answer.inForce(now) })
 	for _, r := range kept {
 		r.told = true
+		if _, _, err := e.findRequest(r.ID); err == nil { // a request of another container got its name meanwhile
+			r.ID = e.newRequestID()
+		}
 	}
 	for _, r := range kept {
 		a := kernel.Answer{Denied: r.Answer.Denied, Timed: r.Answer.Count == 0}

@@ -302,3 +302,32 @@ func TestAnswersOfContainer(t *testing.T) {
 		t.Errorf("under another policy: %+v", got)
 	}
 }
+
+// A name is one request's, also when its container was away while another's got it; and no
+// answer to a rule that was added at run time comes back, whatever has its number then.
+func TestNamesStayDifferent(t *testing.T) {
+	m := newMachine(t)
+	e, client, _ := m.start()
+	m.begin(e, client, "c", 100)
+	ask := func(s *scope, key uint64, added bool) {
+		r := &request{ID: "k3m9p", State: requestDenied, Key: kernel.AskKey{key}, Answer: &answer{Denied: true, Lifetime: true}}
+		r.Item.RuleAdded = added
+		if err := s.requests.change(m.now(), func() { s.requests.all = append(s.requests.all, r) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(e.scope("c"), 1, false)
+	ask(e.scope("c"), 2, true)
+	m.exit("c", 100)
+	closeScope(t, client, "c")
+	m.begin(e, client, "d", 200)
+	ask(e.scope("d"), 3, false)
+	m.begin(e, client, "c", 300)
+	list := e.scope("c").requests.list()
+	if len(list) != 1 || list[0].ID == "k3m9p" || len(list[0].ID) != requestLength || list[0].Key != (kernel.AskKey{1}) {
+		t.Errorf("%+v", list)
+	}
+	if s, r, err := e.findRequest("k3m9p"); err != nil || s.id != "d" || r.Key != (kernel.AskKey{3}) {
+		t.Errorf("%v, %+v, %v", s, r, err)
+	}
+}
