@@ -168,7 +168,15 @@ __noinline int answered(struct act *act)
 	return ASKED_GRANTED;
 }
 
-/* the_ask finds the clause or the default of that number. */
+/* default_op is what a default of a moved directory is about, which is no operation of
+ * its own. */
+static __always_inline u32 default_op(struct image *head, u64 bit)
+{
+	return head->defaults[OP_WRITE] >> bit & 1 ? OP_WRITE : OP_UNLINK;
+}
+
+/* the_ask finds the clause or the default of that number. OP is NUM_OPS where it is what
+ * they say. */
 __noinline int the_ask(struct act *act, u32 number, u32 op)
 {
 	struct thread *thread = thread_state();
@@ -186,7 +194,7 @@ __noinline int the_ask(struct act *act, u32 number, u32 op)
 			return 0;
 		BOUND(bit, MAX_DEFAULTS - 1);
 		ask->hold = head->default_holds[bit];
-		ask->op = op == OP_SEND ? OP_CONNECT : op;
+		ask->op = op == OP_SEND ? OP_CONNECT : op < NUM_OPS ? op : default_op(head, bit);
 		ask->clause = bit;
 		ask->rule = number;
 		ask->reason = REASON_DEFAULT;
@@ -196,7 +204,7 @@ __noinline int the_ask(struct act *act, u32 number, u32 op)
 	if (!clause)
 		return 0;
 	/* One of connect is for what is sent then, too. */
-	ask->op = op == OP_SEND ? clause->op : op;
+	ask->op = op == OP_SEND || op >= NUM_OPS ? clause->op : op;
 	ask->hold = clause->hold;
 	ask->clause = number;
 	ask->rule = clause->rule;

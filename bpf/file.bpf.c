@@ -223,6 +223,27 @@ static __always_inline u64 gates_clock(struct act *act)
 	return scope ? scope->clock : 0;
 }
 
+/* remember_open remembers what a file was opened for; BEGAN is the gates' clock before. To
+ * create a file to append to it is to write to it, and what is written then is part of
+ * that; see open_ops. */
+__noinline int remember_open(struct act *act, u64 opened, u32 ops, u64 began)
+{
+	struct file *file = (void *)opened;
+	u32 mode = BPF_CORE_READ(file, f_mode), flags = BPF_CORE_READ(file, f_flags);
+	bool writes = open_writes(mode, flags), created = mode & FMODE_CREATED && writes;
+
+	if (!act)
+		return 0;
+	if (created)
+		ops |= open_ops(mode & ~FMODE_CREATED, flags) | BIT(OP_WRITE);
+	if (writes)
+		ops |= BIT(NUM_OPS);
+	remember_use(act, opened, ops);
+	if (created || act->labels & lost_labels(act) || gates_clock(act) != began)
+		remember_opened(act, opened, ops);
+	return 0;
+}
+
 static __always_inline void judge_open(struct act *act, struct file *file, u32 mode)
 {
 	struct inode *inode = file->f_inode;
@@ -243,13 +264,8 @@ static __always_inline void judge_open(struct act *act, struct file *file, u32 m
 		return;
 	flow(act, file, row, mode, open_writes(mode, flags));
 	move_all_gates(act, row, ops, number_of(file->f_path.mnt), number_of(file->f_path.dentry));
-	if (!asks_again(act))
-		return;
-	if (open_writes(mode, flags))
-		ops |= BIT(NUM_OPS);
-	remember(act, file, ops);
-	if (act->labels & lost_labels(act) || gates_clock(act) != began)
-		remember_opened(act, number_of(file), ops);
+	if (asks_again(act))
+		remember_open(act, number_of(file), ops, began);
 }
 
 #define ENVIRON 0x006e6f7269766e65ULL /* "environ" */

@@ -356,20 +356,21 @@ static __always_inline bool on_ptrace_access_check(struct task_struct *target, u
 		refuse(&act, OP_OPEN, REASON_SETUP_TRACE);
 	else if (mode & PTRACE_MODE_ATTACH && less_confined(&act, other))
 		refuse(&act, OP_OPEN, REASON_LESS_CONFINED);
-	else if (other != current_process() && !(mode & PTRACE_MODE_NOAUDIT) &&
-		 follows_labels(&act)) {
+	/* Who is traced or written to is not the program that ran any more. What it had
+	 * cleared comes to it again, also from who traces it. */
+	if (other && mode & PTRACE_MODE_ATTACH && !(mode & PTRACE_MODE_NOAUDIT) && !denied(&act) &&
+	    !only_reads()) {
+		note_gates(&act, take_back(other), GATE_CLOSED, 0);
+		give_again(&act, other);
+	}
+	if (!denied(&act) && other && other != current_process() && !(mode & PTRACE_MODE_NOAUDIT) &&
+	    follows_labels(&act)) {
 		reach_into(&act, other, mode);
 		opened = opened_into(target);
 		if (opened && !denied(&act) && sharer_for(&act, other))
 			watch(&act, other->id, opened, mode & PTRACE_MODE_ATTACH);
 		else if (opened)
 			refuse(&act, OP_OPEN, REASON_NO_MEMORY);
-	}
-	/* Who is traced or written to is not the program that ran any more. */
-	if (other && mode & PTRACE_MODE_ATTACH && !(mode & PTRACE_MODE_NOAUDIT) && !denied(&act) &&
-	    !only_reads()) {
-		note_gates(&act, take_back(other), GATE_CLOSED, 0);
-		give_again(&act, other);
 	}
 	/* A look at what /proc tells of all processes is nothing to report. */
 	if (mode & PTRACE_MODE_NOAUDIT || !(mode & PTRACE_MODE_ATTACH)) {

@@ -39,9 +39,15 @@ func (s *Scope) perform(o *operation, again []string) Decision {
 	switch {
 	case r.Effect == ir.Kill:
 		// A trace may go on with the name, for the same program started again by
-		// who started it first: with its labels, and without what it waited for.
+		// who started it first: with its labels, and without what it waited for, whom
+		// it traced, and who traced it.
 		s.exit(o.subject, 0, false)
-		o.subject.ended = false
+		o.subject.ended, o.subject.tracer = false, nil
+		for _, q := range s.processes {
+			if q.tracer == o.subject {
+				q.tracer = nil
+			}
+		}
 	case r.Effect == ir.Ask:
 		s.ask(r.ask, o.subject, again)
 	}
