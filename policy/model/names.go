@@ -11,6 +11,9 @@ import (
 // name is what makes or removes one name: `link` and `symlink` have two.
 func (s *Scope) name(p *Process, op, object string) (*operation, error) {
 	x := s.files.at(object, false)
+	if op == "mkdir" && x.known {
+		x.file = s.files.fresh() // an inode of its own, whatever had the name
+	}
 	o := &operation{subject: p, events: []*event{x.event(ir.Write)}}
 	if op == "mkdir" {
 		o.effect = func() {
