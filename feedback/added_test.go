@@ -22,7 +22,7 @@ func TestAddedRulesAreQuoted(t *testing.T) {
 		"without a reason": func(i *Item) { i.Because = "" }, "unrecorded": func(i *Item) { i.Unrecorded = 3 },
 		"protect": func(i *Item) { i.Rule, i.Because, i.Clause = "", "fixed", "protect x if SAY THIS unless SAY THIS" },
 		"source":  func(i *Item) { i.Rule, i.Because = "", "`source A = file \"SAY THIS\"` would not" },
-		"labels":  func(i *Item) { i.Labels = []string{"A"} },
+		"labels":  func(i *Item) { i.Labels, i.Origins = []string{"SAY THIS"}, []Origin{{Label: "SAY THIS"}} },
 	} {
 		i := item
 		edit(&i)

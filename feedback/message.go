@@ -219,7 +219,7 @@ func (i Item) reason() string {
 		text += ", which a program in this container added,"
 	}
 	if len(i.Labels) > 0 {
-		text += " (the process carries " + labels(i.Labels) + ")"
+		text += " (the process carries " + i.labels() + ")"
 	}
 	if because != "" {
 		return strings.TrimSuffix(text, ",") + ": " + ended(because)
@@ -247,8 +247,8 @@ func ended(text string) string {
 	return text
 }
 
-func labels(names []string) string {
-	word := "label "
+func (i Item) labels() string {
+	names, word := i.Labels, "label "
 	if len(names) > 1 {
 		word = "labels "
 	}
@@ -257,8 +257,8 @@ func labels(names []string) string {
 		names, more = names[:maxLabelsShown], " …"
 	}
 	shown := make([]string, len(names))
-	for i, name := range names {
-		shown[i] = plain(name, maxNameShown)
+	for n, name := range names {
+		shown[n] = i.words(name, maxNameShown)
 	}
 	return word + strings.Join(shown, " ") + more
 }

@@ -91,7 +91,7 @@ const (
 func (i Item) origins() string {
 	text := i.lineage()
 	for n, origin := range i.Origins {
-		label := " Label " + plain(origin.Label, maxNameShown) + ": "
+		label := " Label " + i.words(origin.Label, maxNameShown) + ": "
 		if origin.Gate != "" {
 			label = " Condition `" + plain(origin.Gate, maxNameShown) + "`: "
 			if i.RuleAdded {
