@@ -5,7 +5,7 @@
 # them: who is under which policy, exec, limits also after an update, and what does not
 # start.
 # lsm: none
-# containerd: 2
+# programs: containerd
 . "$(dirname "$0")/lib/checks.sh"
 # shellcheck source=lib/snapshot.sh
 . "$LIB/snapshot.sh"
