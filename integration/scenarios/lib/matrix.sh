@@ -172,7 +172,7 @@ ctr_id() { echo "$1"; }
 ctr_remove() { ctr_stop "$1"; "${client[@]}" containers delete "$1"; }
 
 # The client is crictl. Each container has a pod of its own, in the host's network, since
-# there is none other here. CRI creates a container's task when it starts.
+# there is none other here, and its own processes. CRI creates a container's task when it starts.
 crictl_new() {
   local name=$1 pod
   shift
@@ -182,7 +182,7 @@ work, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 mounts, command = sys.argv[4:4 + count], sys.argv[4 + count:]
 json.dump({"metadata": {"name": name, "namespace": "default", "uid": name, "attempt": 1}, "log_directory": work + "/log",
            "annotations": {"dev.actplane.policy": "matrix"},
-           "linux": {"cgroup_parent": "/pods", "security_context": {"namespace_options": {"network": 2}}}},
+           "linux": {"cgroup_parent": "/pods", "security_context": {"namespace_options": {"network": 2, "pid": 1}}}},
           open(f"{work}/pod.json", "w"))
 json.dump({"metadata": {"name": name}, "image": {"image": "docker.io/library/bb:latest"}, "command": command, "log_path": name + ".log",
            "mounts": [dict(zip(("host_path", "container_path"), mount.split(":"))) for mount in mounts]},
@@ -225,11 +225,14 @@ log_driver = "k8s-file"
 [engine]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
-conmon_path = ["$here/conmon"]
+conmon_path = ["$work/conmon"]
 [engine.runtimes]
 actplane = ["/usr/local/bin/actplane-runtime"]
 CONF
   echo '{"default": [{"type": "insecureAcceptAnything"}]}' > "$work/policy.json"
+  # Podman gives it little of its own environment.
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/lib exec %s/conmon "$@"\n' "$here" "$here" > "$work/conmon"
+  chmod 755 "$work/conmon"
   client=(podman) setting=--annotation
   docker save bb | podman load --quiet --signature-policy "$work/policy.json" > /dev/null || fail "podman has the image" "status $?"
 }
