@@ -61,6 +61,12 @@ func (w *world) perform(a *act, step []string) string {
 	switch best.effect {
 	case ir.Kill:
 		w.ends(a.subject, false, "")
+		a.subject.tracer = nil
+		for _, q := range w.processes {
+			if q.tracer == a.subject {
+				q.tracer = nil
+			}
+		}
 	case ir.Ask:
 		w.request(a.subject, best.asks, step)
 	}

@@ -394,6 +394,9 @@ func (w *world) names(p *process, op string, args []string) *act {
 		a.events = append(a.events, w.on(ir.Unlink, d, path, known))
 		a.effect = d.remove
 	case "mkdir":
+		if known {
+			a.events[0].inode = &inode{}
+		}
 		a.effect = func() { w.use(d.replace(&dentry{inode: a.events[0].inode})) }
 	case "symlink":
 		a.events[0].inode = &inode{}
