@@ -68,6 +68,10 @@ func TestEvents(t *testing.T) {
 	if n != 5 || !errors.Is(err, io.EOF) {
 		t.Errorf("the stream without follow ended after %d with %v", n-1, err)
 	}
+	m.exit("abd2", 101)
+	closeScope(t, client, "abd2")
+	waitEvents(t, client, "abd2", 1)
+	waitEvents(t, client, "ab", 3) // of two that the word fits the one that runs
 }
 
 // Names that are no text reach whoever reads events, and do not end the stream.

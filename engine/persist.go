@@ -367,6 +367,7 @@ func (e *Engine) findAny(word string) (string, error) {
 				found = append(found, id)
 			}
 		}
+		found = e.running(found)
 		if len(found) == 1 {
 			return found[0], nil
 		}

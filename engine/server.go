@@ -149,8 +149,23 @@ func (e *Engine) degraded() []string {
 	return append(own, e.config.Kernel.Problems()...)
 }
 
-// find finds the scopes that a word names: an id, the one id that it begins, or
-// the one name that it is. Closed ones count. The empty word names all.
+// running leaves of several containers that a word fits the one that runs, if only one
+// does: those that had its name before are rarely meant.
+func (e *Engine) running(ids []string) []string {
+	var live []string
+	for _, id := range ids {
+		if e.scope(id) != nil {
+			live = append(live, id)
+		}
+	}
+	if len(live) == 1 {
+		return live
+	}
+	return ids
+}
+
+// find finds the scopes that a word names: an id, the one name that it is, or the one id
+// that it begins. Closed ones count, but see running. The empty word names all.
 func (e *Engine) find(word string) (scopes []*scope, id string, err error) {
 	all := e.all()
 	if word == "" {
@@ -163,18 +178,20 @@ func (e *Engine) find(word string) (scopes []*scope, id string, err error) {
 	}
 	for _, matches := range matchers {
 		var found []*scope
-		ids := map[string]bool{}
+		var ids []string
 		for _, s := range all {
 			if matches(s) {
 				found = append(found, s)
-				ids[s.id] = true
+				ids = append(ids, s.id)
 			}
 		}
+		slices.Sort(ids)
+		ids = e.running(slices.Compact(ids))
 		if len(ids) > 1 {
 			return nil, "", status.Errorf(codes.InvalidArgument, "%q fits %d scopes; give more of the id (\"actplane ps\" lists them)", word, len(ids))
 		}
 		if len(ids) == 1 {
-			return found, found[0].id, nil
+			return slices.DeleteFunc(found, func(s *scope) bool { return s.id != ids[0] }), ids[0], nil
 		}
 	}
 	return nil, "", status.Errorf(codes.NotFound, "no scope is %q; \"actplane ps\" lists them", word)
