@@ -107,7 +107,7 @@ protected -d --name stderr --label "dev.actplane.policy=$wanted" --label dev.act
 check_match "without feedback it is enforced" "not permitted" "$(docker exec stderr bash -c 'git push' 2>&1)"
 check "with nothing of ours in it" "" "$(docker exec stderr sh -c 'ls /run/actplane /etc/claude-code 2> /dev/null')"
 check_match "which ps tells" "stderr .* none " "$(actplane ps --wide)"
-check_match "as events tell what happened" 'blocked exec /usr/bin/git' "$(actplane events stderr)"
+check_match "as events tell what happened" 'blocked +exec /usr/bin/git' "$(actplane events stderr)"
 kill_engine
 check_match "the next daemon knows" "stderr .*enforcing.* none " "$(actplane ps --wide)"
 restore
