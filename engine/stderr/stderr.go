@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -276,8 +277,21 @@ func writeTerminal(fd int, line []byte) error {
 	if settings.Lflag&unix.ISIG == 0 || settings.Oflag&unix.OPOST == 0 {
 		return ErrRaw
 	}
-	return write(fd, line)
+	// Who writes to a terminal at this moment keeps others out: the kernel says so in the
+	// same way as that there is no room.
+	err = write(fd, line)
+	for try := 0; errors.Is(err, ErrFull) && try < terminalTries; try++ {
+		time.Sleep(terminalPause)
+		err = write(fd, line)
+	}
+	return err
 }
+
+// How often and when a terminal is tried again: 20 ms in all, since others wait meanwhile.
+const (
+	terminalTries = 4
+	terminalPause = 5 * time.Millisecond
+)
 
 // write writes once. A pipe takes up to PIPE_BUF bytes whole or not at all.
 func write(fd int, line []byte) error {
