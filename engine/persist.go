@@ -367,7 +367,6 @@ func (e *Engine) findAny(word string) (string, error) {
 				found = append(found, id)
 			}
 		}
-		found = e.running(found)
 		if len(found) == 1 {
 			return found[0], nil
 		}
